@@ -1,0 +1,1 @@
+"""Implementation of affidavit: eight services around one kernel. Users import `affidavit`, never this package."""

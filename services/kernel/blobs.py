@@ -1,0 +1,125 @@
+"""Blob store port and its local-folder adapter.
+
+The adapter is ours because object-store libraries don't sync file and folder, and a pack must be durable before the
+event that names it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+from services.kernel.errors import NotFound, Unavailable
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})*")
+_WRITERS = 8
+
+
+class BlobStore(Protocol):
+    """Durable bytes by name; names are tokens joined by '/'."""
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Store bytes durably.
+
+        Raises:
+            Unavailable: When they can't be stored.
+        """
+
+    async def get(self, name: str) -> bytes:
+        """Read bytes.
+
+        Raises:
+            NotFound: When there is no such blob.
+        """
+
+    async def delete_prefix(self, prefix: str) -> None:
+        """Delete every blob whose name starts with the prefix and a '/'."""
+
+
+class FolderBlobs:
+    """Blobs as files below one folder."""
+
+    def __init__(self, *, root: Path) -> None:
+        self._root = root
+        self._pool = ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="blobs")
+        self._folders = threading.Lock()
+        root.mkdir(parents=True, exist_ok=True)
+
+    async def put(self, name: str, data: bytes) -> None:
+        """See BlobStore."""
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._put, self._path(name), data)
+
+    async def get(self, name: str) -> bytes:
+        """See BlobStore."""
+        path = self._path(name)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, path.read_bytes)
+        except FileNotFoundError as error:
+            raise NotFound(f"blob {name} isn't there: it was erased, or the folder was changed by hand") from error
+        except OSError as error:
+            raise Unavailable(f"blob {name} can't be read: {error.strerror}") from error
+
+    async def delete_prefix(self, prefix: str) -> None:
+        """See BlobStore."""
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._delete, self._path(prefix))
+
+    def names(self) -> Iterator[str]:
+        """Every blob's name; for `doctor` and tests."""
+        for path in self._root.rglob("*"):
+            if path.is_file():
+                yield path.relative_to(self._root).as_posix()
+
+    def close(self) -> None:
+        """Wait for running writes."""
+        self._pool.shutdown()
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name) or ".." in name.split("/"):
+            raise ValueError(f"{name!r} is no blob name")
+        return self._root / name
+
+    def _put(self, path: Path, data: bytes) -> None:
+        part = path.with_name(f".{path.name}.part")
+        try:
+            self._make_folders(path.parent)
+            with part.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.rename(path)
+            _sync_folder(path.parent)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise Unavailable(f"blob {path.name} can't be written: {error.strerror}; free disk space?") from error
+
+    def _make_folders(self, folder: Path) -> None:
+        # Under the lock a folder that exists is known to be synced: nobody builds on one that could vanish.
+        with self._folders:
+            missing = []
+            while folder != self._root and not folder.exists():
+                missing.append(folder)
+                folder = folder.parent
+            for new in reversed(missing):
+                new.mkdir(exist_ok=True)
+                _sync_folder(new.parent)
+
+    def _delete(self, path: Path) -> None:
+        if not path.exists():
+            return
+        shutil.rmtree(path)
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,282 @@
+"""The log as services see it: append a fact, look up the last one, follow it.
+
+Appends go through nats-py, since they need expected-sequence headers; reading steps go through FastStream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import nats
+from google.protobuf.message import Message
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import ConnectionClosedError, NoRespondersError
+from nats.errors import TimeoutError as NatsTimeoutError
+from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, ServiceUnavailableError
+from opentelemetry import propagate
+
+from services import topology
+from services.kernel import envelope, streams
+from services.kernel.envelope import Event, Poison
+from services.kernel.errors import Conflict, Corrupt, Unavailable
+
+_log = logging.getLogger("affidavit.bus")
+_WRONG_LAST_SEQUENCE = 10071
+_TRANSIENT = (
+    NatsTimeoutError,
+    NoStreamResponseError,
+    NoRespondersError,
+    ServiceUnavailableError,
+    ConnectionClosedError,
+)
+_APPEND_TIMEOUT_S = 5.0
+_APPEND_ATTEMPTS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where an event stands in its stream.
+
+    Attributes:
+        position: Sequence in the stream.
+        duplicate: True when the same fact stood there already.
+    """
+
+    position: int
+    duplicate: bool
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Bus:
+    """Connection of one role to the log.
+
+    Attributes:
+        role: Role that events are emitted as.
+        nats: The NATS connection, for request-reply.
+    """
+
+    def __init__(self, *, role: str, client: Client, url: str, clock: Callable[[], datetime] = _utc_now) -> None:
+        self.role = role
+        self.nats = client
+        self.url = url
+        self.js = client.jetstream(timeout=_APPEND_TIMEOUT_S)
+        self._clock = clock
+        self._incarnations: dict[str, bytes] = {}
+
+    @classmethod
+    async def connect(cls, url: str, *, role: str, replicas: int = 1) -> Bus:
+        """Connect and make sure that both streams exist as configured.
+
+        Args:
+            url: NATS URL.
+            role: Role that events are emitted as.
+            replicas: Copies of each stream.
+
+        Returns:
+            The bus.
+
+        Raises:
+            Unavailable: When the server doesn't answer.
+        """
+
+        async def report(error: Exception) -> None:
+            # nats-py reports a denied publish or a lost connection only here.
+            _log.warning("nats: %s", type(error).__name__)
+
+        try:
+            client = await nats.connect(
+                url, name=f"affidavit-{role}", max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=report
+            )
+        except (OSError, nats.errors.Error) as error:
+            raise Unavailable(f"nats-server at {url} doesn't answer: start it, or correct the address") from error
+        bus = cls(role=role, client=client, url=url)
+        for name in (topology.KNOWLEDGE, topology.SIGNALS):
+            bus._incarnations[name] = await streams.ensure_stream(bus.js, name, replicas=replicas)
+        return bus
+
+    async def close(self) -> None:
+        """Flush and close the connection."""
+        await self.nats.close()
+
+    def incarnation(self, stream: str = topology.KNOWLEDGE) -> bytes:
+        """Random id of the stream, 16 bytes: another one after the stream was deleted and made again."""
+        return self._incarnations[stream]
+
+    async def last_position(self, stream: str = topology.KNOWLEDGE) -> int:
+        """Sequence of the newest event of a stream, 0 when it is empty."""
+        try:
+            return int((await self.js.stream_info(stream)).state.last_seq)
+        except _TRANSIENT as error:
+            raise Unavailable(f"the log doesn't answer for stream {stream}: retry") from error
+
+    async def append(
+        self, *, crate: str, aggregate: str, message: Message, key: str, expected: int | None = None
+    ) -> Appended:
+        """Append one event; when it returns, the event is on disk.
+
+        Args:
+            crate: Crate.
+            aggregate: Opaque id of the thing that the event is about.
+            message: Body; its type decides subject and stream.
+            key: Idempotency key.
+            expected: Position of the aggregate's last event of this role, 0 for none; None doesn't check.
+
+        Returns:
+            Its position.
+
+        Raises:
+            Conflict: When the aggregate's last event stands elsewhere: somebody was faster.
+            Unavailable: When the log doesn't confirm after several attempts.
+        """
+        row = envelope.event_type(message.DESCRIPTOR.name, self.role)
+        subject = envelope.subject(row, crate=crate, aggregate=aggregate)
+        headers, body = envelope.encode(message, row, crate=crate, aggregate=aggregate, key=key, time=self._clock())
+        propagate.inject(headers)
+        headers["Nats-Msg-Id"] = f"{subject}:{headers['ce-id']}"
+        if expected is not None:
+            headers["Nats-Expected-Last-Subject-Sequence"] = str(expected)
+            headers["Nats-Expected-Last-Subject-Sequence-Subject"] = self._wildcard(row.stream, crate, aggregate)
+        return await self._publish(row.stream, subject, headers, body)
+
+    async def append_once(self, *, crate: str, aggregate: str, message: Message, key: str) -> Appended:
+        """Append unless the aggregate's last event is this very fact: what an idempotent step uses.
+
+        Args:
+            crate: Crate.
+            aggregate: Aggregate.
+            message: Body.
+            key: Idempotency key.
+
+        Returns:
+            Its position, old or new.
+
+        Raises:
+            Conflict: When other writers keep getting in between.
+            Unavailable: When the log doesn't answer.
+        """
+        row = envelope.event_type(message.DESCRIPTOR.name, self.role)
+        for _ in range(_APPEND_ATTEMPTS):
+            last = await self._last(row.stream, self._wildcard(row.stream, crate, aggregate))
+            if isinstance(last, Event) and last.key == key and last.name == row.name:
+                return Appended(last.position, duplicate=True)
+            try:
+                return await self.append(
+                    crate=crate, aggregate=aggregate, message=message, key=key, expected=last.position if last else 0
+                )
+            except Conflict:
+                continue
+        raise Conflict(f"aggregate {aggregate} of crate {crate} is being written by somebody else: retry")
+
+    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
+        """The last event of an aggregate, straight from the log.
+
+        Args:
+            crate: Crate.
+            service: Role that owns the aggregate.
+            aggregate: Its id.
+            stream: KNOWLEDGE by default.
+
+        Returns:
+            The event, or None when there is none.
+
+        Raises:
+            Corrupt: When it can't be read.
+            Unavailable: When the log doesn't answer.
+        """
+        name = stream or topology.KNOWLEDGE
+        root = topology.SUBJECT_ROOTS[name]
+        found = await self._last(name, f"{root}.{crate}.{service}.{aggregate}.>")
+        if isinstance(found, Poison):
+            raise Corrupt(f"event {found.position} of {name} can't be read ({found.reason}): see `affidavit doctor`")
+        return found
+
+    async def last_named(self, *, crate: str, service: str, aggregate: str, name: str) -> Event | None:
+        """The last event of one kind of an aggregate of KNOWLEDGE.
+
+        Args:
+            crate: Crate.
+            service: Role that owns the aggregate.
+            aggregate: Its id.
+            name: Message name.
+
+        Returns:
+            The event, or None when there is none.
+
+        Raises:
+            Corrupt: When it can't be read.
+            Unavailable: When the log doesn't answer.
+        """
+        root = topology.SUBJECT_ROOTS[topology.KNOWLEDGE]
+        token = envelope.subject_token(name)
+        found = await self._last(topology.KNOWLEDGE, f"{root}.{crate}.{service}.{aggregate}.{token}")
+        if isinstance(found, Poison):
+            raise Corrupt(f"event {found.position} can't be read ({found.reason}): see `affidavit doctor`")
+        return found
+
+    def _wildcard(self, stream: str, crate: str, aggregate: str) -> str:
+        return f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{self.role}.{aggregate}.>"
+
+    async def _last(self, stream: str, subject: str) -> Event | Poison | None:
+        try:
+            reply = await self.nats.request(
+                f"$JS.API.DIRECT.GET.{stream}",
+                json.dumps({"last_by_subj": subject}).encode(),
+                timeout=_APPEND_TIMEOUT_S,
+            )
+        except _TRANSIENT as error:
+            raise Unavailable(f"the log doesn't answer for {subject}: retry") from error
+        headers = reply.headers or {}
+        if headers.get("Status") == "404":
+            return None
+        return envelope.decode(
+            stream=stream,
+            subject=headers["Nats-Subject"],
+            headers=headers,
+            body=reply.data,
+            position=int(headers["Nats-Sequence"]),
+        )
+
+    async def _publish(self, stream: str, subject: str, headers: dict[str, str], body: bytes) -> Appended:
+        for attempt in range(_APPEND_ATTEMPTS):
+            try:
+                # The same Nats-Msg-Id makes a repeated attempt harmless when only the confirmation was lost.
+                ack = await self.js.publish(subject, body, headers=headers, stream=stream)
+                return Appended(ack.seq, duplicate=bool(ack.duplicate))
+            except BadRequestError as error:
+                if error.err_code == _WRONG_LAST_SEQUENCE:
+                    raise Conflict(f"{subject} was written by somebody else meanwhile: read it again") from error
+                raise
+            except _TRANSIENT:
+                await asyncio.sleep(0.1 * 2**attempt)
+            except APIError as error:
+                raise Unavailable(f"the log refused {subject}: {error.description}; see `affidavit doctor`") from error
+        raise Unavailable(f"the log did not confirm {subject}: is nats-server up and has its disk room?")
+
+
+def decode_message(message: Msg) -> Event | Poison:
+    """Read a delivered JetStream message.
+
+    Args:
+        message: As nats-py gives it.
+
+    Returns:
+        The event, or what is wrong with it.
+    """
+    metadata = message.metadata
+    return envelope.decode(
+        stream=metadata.stream,
+        subject=message.subject,
+        headers=message.headers or {},
+        body=message.data,
+        position=metadata.sequence.stream,
+        deliveries=metadata.num_delivered or 1,
+    )

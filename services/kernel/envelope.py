@@ -1,0 +1,197 @@
+"""Events on the wire: CloudEvents over NATS in binary mode, body protobuf.
+
+Source: CloudEvents 1.0.2 and its NATS protocol binding, working draft 1.0.3 (`ce-` headers, percent-encoded values).
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from urllib.parse import quote, unquote
+
+from google.protobuf.message import DecodeError, Message
+
+from services import topology
+
+SCHEMA_VERSION = 1
+MAX_EVENT_BYTES = 64 * 1024
+CONTENT_TYPE = "application/protobuf"
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_HEAD = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event as a handler sees it.
+
+    Attributes:
+        key: Idempotency key: the same fact always has the same key, and no two facts share one.
+        crate: Crate that it belongs to.
+        service: Role that emitted it.
+        aggregate: Opaque id of the thing that it is about.
+        name: Message name.
+        stream: KNOWLEDGE or SIGNALS.
+        position: Sequence in the stream, from 1.
+        time: When it was appended, by the emitter's clock, UTC.
+        message: The protobuf body.
+        deliveries: How often this consumer was given it, from 1.
+        traceparent: W3C trace context of the emitter, or empty.
+    """
+
+    key: str
+    crate: str
+    service: str
+    aggregate: str
+    name: str
+    stream: str
+    position: int
+    time: datetime
+    message: Message
+    deliveries: int = 1
+    traceparent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poison:
+    """A stored message that can't be read as an event."""
+
+    stream: str
+    subject: str
+    position: int
+    reason: str
+
+
+def subject_token(name: str) -> str:
+    """Event name as a subject token: DocumentIngested -> document_ingested."""
+    return _HEAD.sub("_", name).lower()
+
+
+@cache
+def event_type(name: str, service: str) -> topology.EventType:
+    """Find the topology row of a message.
+
+    Args:
+        name: Message name.
+        service: Role that wants to emit it; only matters for TaskFailed.
+
+    Returns:
+        The row.
+
+    Raises:
+        KeyError: When the topology doesn't list the message, or lists it for another role.
+    """
+    if name == topology.TASK_FAILED:
+        return topology.task_failed(service)
+    for row in topology.EVENTS:
+        if row.name == name and row.service == service:
+            return row
+    raise KeyError(f"{service} may not emit {name}: add it to services/topology.py first")
+
+
+@cache
+def _message_class(name: str, service: str, stream: str) -> type[Message]:
+    row = topology.task_failed(service) if name == topology.TASK_FAILED else None
+    for candidate in topology.EVENTS:
+        if subject_token(candidate.name) == subject_token(name) and candidate.service == service:
+            row = candidate
+    if row is None or row.stream != stream:
+        raise KeyError(f"unknown event {name!r} of {service!r}")
+    found: type[Message] = getattr(importlib.import_module(row.module), row.name)
+    return found
+
+
+def subject(row: topology.EventType, *, crate: str, aggregate: str) -> str:
+    """Subject of one event: root, crate, service, aggregate, event.
+
+    Raises:
+        ValueError: When crate or aggregate isn't a plain subject token.
+    """
+    for token in (crate, aggregate):
+        if not _TOKEN.fullmatch(token):
+            raise ValueError(f"{token!r} can't stand in a subject: letters, digits, '_' and '-' only, 1 to 64")
+    return f"{topology.SUBJECT_ROOTS[row.stream]}.{crate}.{row.service}.{aggregate}.{subject_token(row.name)}"
+
+
+def encode(
+    message: Message, row: topology.EventType, *, crate: str, aggregate: str, key: str, time: datetime
+) -> tuple[dict[str, str], bytes]:
+    """Turn an event into NATS headers and body.
+
+    Args:
+        message: Body.
+        row: Its topology row.
+        crate: Crate.
+        aggregate: Aggregate id.
+        key: Idempotency key, becomes the CloudEvents id.
+        time: UTC.
+
+    Returns:
+        Headers and body.
+
+    Raises:
+        ValueError: When the body is over 64 KiB: content belongs into a pack.
+    """
+    body = message.SerializeToString(deterministic=True)
+    if len(body) > MAX_EVENT_BYTES:
+        raise ValueError(f"{row.name} of {aggregate} has {len(body)} bytes; events hold at most {MAX_EVENT_BYTES}")
+    headers = {
+        "ce-specversion": "1.0",
+        "ce-id": quote(key, safe="-_.~:"),
+        "ce-type": row.type_uri,
+        "ce-source": quote(f"/affidavit/{row.service}", safe="/"),
+        "ce-subject": quote(f"{crate}/{aggregate}", safe="/-_.~"),
+        "ce-time": time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "ce-datacontenttype": CONTENT_TYPE,
+        "ce-schemaversion": str(SCHEMA_VERSION),
+    }
+    return headers, body
+
+
+def _check_version(headers: Mapping[str, str]) -> None:
+    version = headers.get("ce-schemaversion", "")
+    if version != str(SCHEMA_VERSION):
+        raise ValueError(f"schema version {version!r} is unknown to this release")
+
+
+def decode(
+    *, stream: str, subject: str, headers: Mapping[str, str], body: bytes, position: int, deliveries: int = 1
+) -> Event | Poison:
+    """Read a stored message.
+
+    Args:
+        stream: Stream that it was read from.
+        subject: Its subject.
+        headers: Its NATS headers.
+        body: Its body.
+        position: Sequence in the stream.
+        deliveries: Delivery count of this consumer.
+
+    Returns:
+        The event, or what is wrong with it: a poison event must reach the handler's edge, not vanish below it.
+    """
+    try:
+        _, _, crate, service, aggregate, name = subject.split(".")
+        _check_version(headers)
+        message = _message_class(name, service, stream)()
+        message.ParseFromString(body)
+        return Event(
+            key=unquote(headers["ce-id"]),
+            crate=crate,
+            service=service,
+            aggregate=aggregate,
+            name=message.DESCRIPTOR.name,
+            stream=stream,
+            position=position,
+            time=datetime.fromisoformat(headers["ce-time"]),
+            message=message,
+            deliveries=deliveries,
+            traceparent=headers.get("traceparent", ""),
+        )
+    except (KeyError, ValueError, DecodeError) as error:
+        return Poison(
+            stream=stream, subject=subject, position=position, reason=f"{type(error).__name__}: {str(error)[:200]}"
+        )

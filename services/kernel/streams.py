@@ -1,0 +1,76 @@
+"""The two streams and their configuration, owned by us and applied at start."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+
+from nats.js import JetStreamContext, api
+from nats.js.errors import NotFoundError
+
+from services import topology
+from services.kernel.errors import Corrupt
+
+_INCARNATION = "affidavit-incarnation"
+DEDUP_WINDOW_S = 120
+
+
+def stream_config(name: str, *, replicas: int, incarnation: str) -> api.StreamConfig:
+    """The one configuration of a stream.
+
+    Args:
+        name: KNOWLEDGE or SIGNALS.
+        replicas: 1 on one machine, 3 in a cluster.
+        incarnation: Hex of 16 random bytes; a stream that was made again has another one.
+
+    Returns:
+        File storage, no limits, nothing deleted or purged, new messages refused rather than old ones dropped.
+    """
+    return api.StreamConfig(
+        name=name,
+        subjects=[f"{topology.SUBJECT_ROOTS[name]}.>"],
+        storage=api.StorageType.FILE,
+        retention=api.RetentionPolicy.LIMITS,
+        discard=api.DiscardPolicy.NEW,
+        deny_delete=True,
+        deny_purge=True,
+        allow_direct=True,
+        duplicate_window=DEDUP_WINDOW_S,
+        num_replicas=replicas,
+        metadata={_INCARNATION: incarnation},
+    )
+
+
+async def ensure_stream(js: JetStreamContext, name: str, *, replicas: int = 1) -> bytes:
+    """Create the stream or bring its configuration back to ours.
+
+    Args:
+        js: JetStream context.
+        name: KNOWLEDGE or SIGNALS.
+        replicas: Copies in the cluster.
+
+    Returns:
+        The stream's incarnation, 16 bytes.
+
+    Raises:
+        Corrupt: When a stream of that name exists that affidavit didn't make.
+    """
+    try:
+        info = await js.stream_info(name)
+    except NotFoundError:
+        info = await js.add_stream(stream_config(name, replicas=replicas, incarnation=secrets.token_hex(16)))
+    metadata = info.config.metadata or {}
+    incarnation = metadata.get(_INCARNATION)
+    if incarnation is None:
+        raise Corrupt(f"stream {name} exists but was not made by affidavit: point to another NATS account or server")
+    wanted = stream_config(name, replicas=replicas, incarnation=incarnation)
+    if _drifted(info.config, wanted):
+        await js.update_stream(wanted)
+    return bytes.fromhex(incarnation)
+
+
+def _drifted(found: api.StreamConfig, wanted: api.StreamConfig) -> bool:
+    ours = {field.name for field in dataclasses.fields(wanted) if getattr(wanted, field.name) is not None} - {
+        "metadata"
+    }
+    return any(getattr(found, name) != getattr(wanted, name) for name in ours)

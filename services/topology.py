@@ -1,0 +1,172 @@
+"""The eight roles in pipeline order and every event between them, as data.
+
+The bus derives subjects and consumers from these tables, the documentation its picture, the AsyncAPI document its
+messages. Source: the service table of the architecture document.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KNOWLEDGE = "KNOWLEDGE"
+SIGNALS = "SIGNALS"
+SUBJECT_ROOTS = {KNOWLEDGE: "affidavit.k", SIGNALS: "affidavit.s"}
+SUBMIT_SUBJECT = "affidavit.submit"
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One kind of event.
+
+    Attributes:
+        name: Message name, past tense.
+        service: Role that emits it and owns its message.
+        stream: KNOWLEDGE for facts, SIGNALS for what follows from facts or from use.
+        module: Python module of the message.
+    """
+
+    name: str
+    service: str
+    stream: str
+    module: str
+
+    @property
+    def type_uri(self) -> str:
+        """CloudEvents type: the message's full protobuf name."""
+        return f"{self.module.rsplit('.', 1)[0]}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One of the eight services.
+
+    Attributes:
+        name: Service name, also its folder, Postgres schema and subject token.
+        consumes: Names of the events that it reads.
+        serves: Full names of its gRPC services.
+        stores: What it keeps, in words.
+    """
+
+    name: str
+    consumes: tuple[str, ...]
+    serves: tuple[str, ...]
+    stores: str
+
+
+def _events(service: str, stream: str, *names: str) -> tuple[EventType, ...]:
+    module = f"affidavit.{service}.v1.{service}_events_pb2"
+    return tuple(EventType(name, service, stream, module) for name in names)
+
+
+EVENTS: tuple[EventType, ...] = (
+    *_events(
+        "ingest",
+        KNOWLEDGE,
+        "CrateConfigured",
+        "JobConfigured",
+        "DocumentIngested",
+        "DocumentRetired",
+        "DocumentErased",
+        "RelationDeclared",
+        "ClockAdvanced",
+    ),
+    *_events("chunker", KNOWLEDGE, "DocumentChunked"),
+    *_events("proposition", KNOWLEDGE, "PropositionsEvaluated"),
+    *_events("embedder", KNOWLEDGE, "RecordsEmbedded"),
+    *_events("index", KNOWLEDGE, "GenerationStarted", "GenerationActivated", "GenerationFailed"),
+    *_events("index", SIGNALS, "RevisionIndexed", "LivingStateChanged"),
+    *_events("query", SIGNALS, "AnswerIssued"),
+    *_events("citation", SIGNALS, "CitationRepaired"),
+    *_events("receipt", SIGNALS, "CheckpointSigned", "ReceiptIssued", "AnswerAffected"),
+)
+
+# Emitted by every role through the kernel: a fact for the pipeline's services, a signal for the others.
+TASK_FAILED = "TaskFailed"
+TASK_FAILED_MODULE = "affidavit.event.v1.envelope_pb2"
+PIPELINE = ("ingest", "chunker", "proposition", "embedder", "index")
+
+ROLES: tuple[Role, ...] = (
+    Role(
+        "ingest",
+        (
+            "CrateConfigured",
+            "JobConfigured",
+            "DocumentIngested",
+            "DocumentRetired",
+            "DocumentErased",
+            "DocumentChunked",
+            "RecordsEmbedded",
+            "RevisionIndexed",
+            "TaskFailed",
+        ),
+        ("affidavit.ingest.v1.IngestService",),
+        "crates, settings, providers, jobs, documents, failures",
+    ),
+    Role(
+        "chunker",
+        ("DocumentIngested", "DocumentErased"),
+        ("affidavit.chunker.v1.ChunkerService",),
+        "nothing",
+    ),
+    Role(
+        "proposition",
+        ("DocumentChunked", "DocumentErased"),
+        ("affidavit.proposition.v1.PropositionService",),
+        "evaluations",
+    ),
+    Role(
+        "embedder",
+        ("DocumentChunked", "DocumentErased"),
+        ("affidavit.embedder.v1.EmbedderService",),
+        "nothing",
+    ),
+    Role(
+        "index",
+        (
+            "CrateConfigured",
+            "DocumentIngested",
+            "DocumentRetired",
+            "DocumentErased",
+            "RecordsEmbedded",
+            "GenerationStarted",
+            "GenerationActivated",
+            "GenerationFailed",
+        ),
+        ("affidavit.index.v1.IndexService",),
+        "both lanes, generations, chunks",
+    ),
+    Role("query", (), ("affidavit.query.v1.QueryService",), "nothing"),
+    Role("citation", (), ("affidavit.citation.v1.CitationService",), "nothing"),
+    Role(
+        "receipt",
+        ("ReceiptIssued", "DocumentErased"),
+        ("affidavit.receipt.v1.ReceiptService",),
+        "keys, chains, disclosures",
+    ),
+)
+
+ROLE_NAMES = tuple(role.name for role in ROLES)
+
+
+def role(name: str) -> Role:
+    """Find a role.
+
+    Args:
+        name: One of `ROLE_NAMES`.
+
+    Returns:
+        The role.
+
+    Raises:
+        KeyError: When there is no such role; the message lists those that exist.
+    """
+    for candidate in ROLES:
+        if candidate.name == name:
+            return candidate
+    raise KeyError(f"there is no role {name!r}: choose from {', '.join(ROLE_NAMES)}")
+
+
+def task_failed(service: str) -> EventType:
+    """TaskFailed as the given role emits it."""
+    stream = KNOWLEDGE if service in PIPELINE else SIGNALS
+    return EventType(TASK_FAILED, service, stream, TASK_FAILED_MODULE)
