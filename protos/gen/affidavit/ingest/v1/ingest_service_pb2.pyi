@@ -114,19 +114,25 @@ class CreateCrateRequest(_message.Message):
 
     CRATE_ID_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    PROVIDERS_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     """[a-z0-9-]{1,40}"""
     @_builtins.property
     def settings(self) -> _settings_pb2.CrateSettings: ...
+    @_builtins.property
+    def providers(self) -> _containers.RepeatedCompositeFieldContainer[_settings_pb2.Provider]:
+        """Absent: the embedding model that is packaged with the server."""
+
     def __init__(
         self,
         *,
         crate_id: _builtins.str = ...,
         settings: _settings_pb2.CrateSettings | None = ...,
+        providers: _abc.Iterable[_settings_pb2.Provider] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "providers", b"providers", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
