@@ -1,0 +1,1 @@
+"""The index service: two lanes, the tables, generations, living states."""

@@ -1,0 +1,1 @@
+"""Adapters of the index service, one file per technology."""

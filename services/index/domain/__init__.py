@@ -1,0 +1,1 @@
+"""Pure values and decisions of the index service."""

@@ -1,0 +1,161 @@
+"""What a lane stores, what it is asked and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Kind(StrEnum):
+    """Level of a record. Statistics of one kind never count records of another."""
+
+    CHUNK = "chunk"
+    DOCUMENT = "document"
+
+
+class Form(StrEnum):
+    """How a document is weighed and indexed."""
+
+    TEXT = "text"
+    STRUCTURED = "structured"
+    INFORMAL = "informal"
+
+
+EVERY_KIND: tuple[Kind, ...] = (Kind.CHUNK, Kind.DOCUMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One searchable record.
+
+    Attributes:
+        document_id: 32 lower-case hex digits.
+        revision: 1, 2, 3 ... of its document.
+        ordinal: Chunk ordinal from 0; 0 for a record of kind document.
+        kind: Level of the record.
+        form: Form of its document.
+        source_domain: Independent origin of its document.
+    """
+
+    document_id: str
+    revision: int
+    ordinal: int
+    kind: Kind
+    form: Form
+    source_domain: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordRecord:
+    """A record with its analysed terms, each term once per occurrence.
+
+    Attributes:
+        record: What the terms belong to.
+        title: Terms of the document's title.
+        headings: Terms of the heading path of a chunk, or of a document's headings.
+        text: Terms of the text (and of the context of a chunk).
+        entities: Terms of `analysis.entities`, for informal content; else empty.
+    """
+
+    record: Record
+    title: Sequence[str]
+    headings: Sequence[str]
+    text: Sequence[str]
+    entities: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordChange:
+    """Replaces a document's records in the keyword lane: all of `kinds` go, `records` come.
+
+    Attributes:
+        document_id: Document whose records are replaced; every record added belongs to it.
+        records: Records to add, each of a kind in `kinds`; empty to only delete.
+        kinds: Kinds that are deleted first.
+    """
+
+    document_id: str
+    records: tuple[KeywordRecord, ...] = ()
+    kinds: tuple[Kind, ...] = EVERY_KIND
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorChange:
+    """Replaces a document's records in the vector lane: all of `kinds` go, `records` come.
+
+    Attributes:
+        document_id: Document whose records are replaced; every record added belongs to it.
+        records: Records to add, each of a kind in `kinds`; empty to only delete.
+        vectors: float32[n, d], row i belongs to records[i]; of any length but zero, finite. None where n = 0.
+        kinds: Kinds that are deleted first.
+    """
+
+    document_id: str
+    records: tuple[Record, ...] = ()
+    vectors: NDArray[np.float32] | None = None
+    kinds: tuple[Kind, ...] = EVERY_KIND
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFilter:
+    """Which records may be found. Lanes apply it inside their engine, never after the limit.
+
+    Attributes:
+        kind: Level asked for.
+        forms: Forms that count; empty for all.
+        document_ids: Documents that count; empty for all.
+        source_domains: Source domains that count; empty for all.
+    """
+
+    kind: Kind = Kind.CHUNK
+    forms: tuple[Form, ...] = ()
+    document_ids: tuple[str, ...] = ()
+    source_domains: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneHit:
+    """A record found. Hits come by falling score, then by document id, revision and ordinal.
+
+    Attributes:
+        document_id: 32 lower-case hex digits.
+        revision: Revision of the record.
+        ordinal: Chunk ordinal; 0 for a record of kind document.
+        score: BM25 score, or cosine in -1 to 1.
+        form: Form of its document.
+    """
+
+    document_id: str
+    revision: int
+    ordinal: int
+    score: float
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class TermStatistics:
+    """How common terms are among the records of one kind.
+
+    Attributes:
+        record_count: Records of the kind.
+        document_frequency: Records that hold the term in any field; 0 for a term that none holds.
+    """
+
+    record_count: int
+    document_frequency: Mapping[str, int] = field(default_factory=dict)
+
+
+def hit_order(hit: LaneHit) -> tuple[float, str, int, int]:
+    """Sort key that makes every ranking reproducible.
+
+    Args:
+        hit: A hit of a lane.
+
+    Returns:
+        Falling score first, then document id, revision and ordinal.
+    """
+    return (-hit.score, hit.document_id, hit.revision, hit.ordinal)

@@ -1,0 +1,150 @@
+"""What the index service needs from its two lanes.
+
+A lane holds the records of one generation of one crate. All its methods raise the outcomes of `services.kernel.errors`:
+Unavailable when the engine can't answer, Corrupt when its data isn't readable, Rejected for input it can never take.
+
+Both lanes keep the log position that they have applied beside their data. A projection may hand the same or an older
+batch in again after a crash; such a batch changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.index.domain.records import (
+    KeywordChange,
+    Kind,
+    LaneFilter,
+    LaneHit,
+    TermStatistics,
+    VectorChange,
+)
+
+
+class Lane(Protocol):
+    """What both lanes have in common."""
+
+    async def position(self) -> int:
+        """The KNOWLEDGE position up to which this lane has applied the log; 0 for a new lane."""
+
+    async def count(self, kind: Kind | None = None) -> int:
+        """Number of records, of one kind or of all."""
+
+    async def flush(self) -> None:
+        """Make everything applied so far, and the position, durable."""
+
+    async def drop(self) -> None:
+        """Delete the lane's data. The lane answers Unavailable from then on."""
+
+    async def close(self) -> None:
+        """Flush and let go of the lane's files. Closing twice is harmless."""
+
+
+class KeywordLane(Lane, Protocol):
+    """BM25 (k1 1.2, b 0.75) over terms that were analysed before."""
+
+    async def replace(self, changes: Sequence[KeywordChange], position: int) -> None:
+        """Apply a batch in order; durable and visible as a whole on return, never in part.
+
+        Args:
+            changes: Replacements in log order. With none, only the position moves (durable at the next flush).
+            position: KNOWLEDGE position that this batch completes. At or below `position()`, nothing happens.
+        """
+
+    async def search(self, terms: Sequence[str], lane_filter: LaneFilter, limit: int) -> list[LaneHit]:
+        """Rank records by BM25.
+
+        Args:
+            terms: Analysed terms; a term that stands twice counts twice.
+            lane_filter: Which records may be found.
+            limit: Most hits wanted, at least 1.
+
+        Returns:
+            At most `limit` hits in the order of `records.hit_order`; none for no terms.
+        """
+
+    async def term_statistics(self, terms: Sequence[str], kind: Kind) -> TermStatistics:
+        """Count live records of a kind, and those that hold each term.
+
+        Args:
+            terms: Analysed terms, in any order, repeats allowed.
+            kind: Level to count.
+
+        Returns:
+            Exact counts, without deleted records.
+        """
+
+
+class VectorLane(Lane, Protocol):
+    """Cosine similarity over float32 vectors of one dimension."""
+
+    async def replace(self, changes: Sequence[VectorChange], position: int) -> None:
+        """Apply a batch in order; durable on return, and each document's replacement becomes visible in one step.
+
+        Args:
+            changes: Replacements in log order. With none, only the position moves (durable at the next flush).
+            position: KNOWLEDGE position that this batch completes. At or below `position()`, nothing happens.
+
+        Raises:
+            Rejected: A vector has the wrong dimension, no length, or a component that isn't finite.
+        """
+
+    async def search(self, vector: NDArray[np.float32], lane_filter: LaneFilter, limit: int) -> list[LaneHit]:
+        """Rank records by cosine.
+
+        Args:
+            vector: float32[d], finite, with a length above zero.
+            lane_filter: Which records may be found.
+            limit: Most hits wanted, at least 1.
+
+        Returns:
+            At most `limit` hits in the order of `records.hit_order`.
+
+        Raises:
+            Rejected: The vector has the wrong dimension, no length, or a component that isn't finite.
+        """
+
+    async def optimise(self) -> bool:
+        """Build the approximate index over what isn't indexed yet, in the background of serving.
+
+        Returns:
+            True when something was rebuilt. The lane starts this by itself; callers that can wait may ask for it.
+        """
+
+
+class KeywordLanes(Protocol):
+    """Opens keyword lanes."""
+
+    async def open(self, crate_id: str, generation: int) -> KeywordLane:
+        """Open a lane, creating it when it doesn't exist. Opening twice gives the same lane.
+
+        Args:
+            crate_id: Crate that owns the records.
+            generation: Index generation, from 1.
+        """
+
+    async def close(self) -> None:
+        """Close every open lane."""
+
+
+class VectorLanes(Protocol):
+    """Opens vector lanes."""
+
+    async def open(self, crate_id: str, generation: int, dimension: int) -> VectorLane:
+        """Open a lane, creating it when it doesn't exist. Opening twice gives the same lane.
+
+        Args:
+            crate_id: Crate that owns the records.
+            generation: Index generation, from 1.
+            dimension: Components of every vector of the generation.
+
+        Raises:
+            Conflict: The lane exists with another dimension.
+        """
+
+    async def close(self) -> None:
+        """Close every open lane and the engine."""
