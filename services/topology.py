@@ -170,3 +170,31 @@ def task_failed(service: str) -> EventType:
     """TaskFailed as the given role emits it."""
     stream = KNOWLEDGE if service in PIPELINE else SIGNALS
     return EventType(TASK_FAILED, service, stream, TASK_FAILED_MODULE)
+
+
+_READS = ("Get", "List", "Read", "Watch", "Search", "Fetch", "Ask", "Preview", "Embed", "Rerank", "Repair", "Verify", "Prove")
+_WRITES = ("Put", "Upload", "Retire", "Declare", "Issue")
+_OWNS = ("Create", "Configure", "Erase", "Rebuild", "Replay")
+_OWNER_RPCS = ("PutProvider",)
+
+
+def rpc_grant(method: str) -> str:
+    """Role that a caller needs on the crate.
+
+    Args:
+        method: Full RPC name, "/package.Service/Method".
+
+    Returns:
+        "reader", "writer" or "owner".
+
+    Raises:
+        KeyError: When the method's verb is in no list: a new RPC must be given a grant before it can be called.
+    """
+    name = method.rsplit("/", 1)[-1]
+    if name in _OWNER_RPCS or name.startswith(_OWNS):
+        return "owner"
+    if name.startswith(_WRITES):
+        return "writer"
+    if name.startswith(_READS):
+        return "reader"
+    raise KeyError(f"{method} has no grant: add its verb to services/topology.py")

@@ -1,6 +1,6 @@
 """The log as services see it: append a fact, look up the last one, follow it.
 
-Appends go through nats-py, since they need expected-sequence headers; reading steps go through FastStream.
+Appends carry expected-sequence headers and a message id; see the ADR on where FastStream is used and where it isn't.
 """
 
 from __future__ import annotations

@@ -93,15 +93,12 @@ def event_type(name: str, service: str) -> topology.EventType:
 
 
 @cache
-def _message_class(name: str, service: str, stream: str) -> type[Message]:
-    row = topology.task_failed(service) if name == topology.TASK_FAILED else None
-    for candidate in topology.EVENTS:
-        if subject_token(candidate.name) == subject_token(name) and candidate.service == service:
-            row = candidate
-    if row is None or row.stream != stream:
-        raise KeyError(f"unknown event {name!r} of {service!r}")
-    found: type[Message] = getattr(importlib.import_module(row.module), row.name)
-    return found
+def _message_class(token: str, service: str, stream: str) -> type[Message]:
+    for row in (*topology.EVENTS, topology.task_failed(service)):
+        if (subject_token(row.name), row.service, row.stream) == (token, service, stream):
+            found: type[Message] = getattr(importlib.import_module(row.module), row.name)
+            return found
+    raise KeyError(f"unknown event {token!r} of {service!r} in {stream}")
 
 
 def subject(row: topology.EventType, *, crate: str, aggregate: str) -> str:

@@ -1,0 +1,124 @@
+"""Tables: one Postgres schema per role, migrations, and the positions of projections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from services.kernel.errors import Corrupt, Unavailable
+
+_KERNEL_TABLES = """
+create table if not exists migrations (number int primary key, applied_at timestamptz not null default now());
+create table if not exists positions (
+    projection text primary key, position bigint not null, incarnation bytea not null
+);
+"""
+# One lock id for all roles: two processes that start at once must not create the same schema twice.
+_MIGRATION_LOCK = 0x61666669
+
+
+class Database:
+    """The role's own schema.
+
+    Attributes:
+        pool: Connections whose search path is that schema alone.
+    """
+
+    def __init__(self, *, pool: asyncpg.Pool, schema: str) -> None:
+        self.pool = pool
+        self.schema = schema
+
+    @classmethod
+    async def open(cls, dsn: str, *, schema: str, migrations: Sequence[str], max_connections: int = 4) -> Database:
+        """Connect, create the schema and bring it up to date.
+
+        Args:
+            dsn: Postgres address.
+            schema: Schema name, a plain identifier.
+            migrations: SQL scripts; number i is run once, in order. Never change one that was released.
+            max_connections: Upper bound of the pool.
+
+        Returns:
+            The database.
+
+        Raises:
+            Unavailable: When Postgres doesn't answer.
+            Corrupt: When the schema is newer than this program.
+        """
+        try:
+            pool = await asyncpg.create_pool(
+                dsn, min_size=1, max_size=max_connections, server_settings={"search_path": schema}, timeout=10
+            )
+        except (OSError, asyncpg.PostgresError, TimeoutError) as error:
+            raise Unavailable(
+                f"Postgres doesn't answer ({type(error).__name__}): is it up and its address right?"
+            ) from error
+        try:
+            await _migrate(pool, schema, migrations)
+        except BaseException:
+            await pool.close()
+            raise
+        return cls(pool=pool, schema=schema)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.pool.close()
+
+    async def position(self, projection: str, incarnation: bytes) -> int:
+        """Position that a projection has applied, 0 at first.
+
+        Args:
+            projection: Its name.
+            incarnation: Of the stream that it follows.
+
+        Returns:
+            Stream sequence.
+
+        Raises:
+            Corrupt: When the stream isn't the one that was followed: the log was lost or replaced.
+        """
+        row = await self.pool.fetchrow("select position, incarnation from positions where projection = $1", projection)
+        if row is None:
+            return 0
+        if row["incarnation"] != incarnation:
+            raise Corrupt(
+                f"projection {self.schema}.{projection} was built from another log: "
+                "restore the log that belongs to these tables, or start with an empty data folder"
+            )
+        return int(row["position"])
+
+
+async def advance(
+    connection: asyncpg.pool.PoolConnectionProxy, projection: str, position: int, incarnation: bytes
+) -> None:
+    """Move a projection's position; call it in the transaction of the rows.
+
+    Args:
+        connection: Inside the transaction.
+        projection: Its name.
+        position: Last applied stream sequence.
+        incarnation: Of the stream.
+    """
+    await connection.execute(
+        "insert into positions values ($1, $2, $3) on conflict (projection) do update "
+        "set position = excluded.position where positions.position < excluded.position",
+        projection,
+        position,
+        incarnation,
+    )
+
+
+async def _migrate(pool: asyncpg.Pool, schema: str, migrations: Sequence[str]) -> None:
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute("select pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+        await connection.execute(f'create schema if not exists "{schema}"')
+        await connection.execute(_KERNEL_TABLES)
+        done = await connection.fetchval("select coalesce(max(number), 0) from migrations")
+        if done > len(migrations):
+            raise Corrupt(
+                f"schema {schema} is at version {done}, this program knows {len(migrations)}: install the newer release"
+            )
+        for number, script in enumerate(migrations[done:], start=done + 1):
+            await connection.execute(script)
+            await connection.execute("insert into migrations (number) values ($1)", number)

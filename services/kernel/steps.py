@@ -1,0 +1,236 @@
+"""Steps: idempotent handlers that turn an event into the next one, fed by pull consumers.
+
+At least once, concurrent, one at a time per aggregate. A failure that may pass is redelivered with growing delays; one
+that can't, or that lasts too long, becomes TaskFailed. Nothing loops and nothing vanishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js import JetStreamContext, api
+from nats.js.errors import NotFoundError
+
+from services import topology
+from services.kernel import envelope, failures, telemetry
+from services.kernel.bus import Bus, decode_message
+from services.kernel.envelope import Event, Poison
+from services.kernel.errors import Settlement, outcome
+
+_log = logging.getLogger("affidavit.steps")
+ACK_WAIT_S = 30.0
+MAX_ATTEMPTS = 12
+# More than we ever use: the server must never drop a message that we still mean to handle.
+_SERVER_MAX_DELIVER = 1000
+_DELAYS_S = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_FETCH = 16
+_FETCH_TIMEOUT_S = 2.0
+_RESUBSCRIBE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A consumer of facts.
+
+    Attributes:
+        name: Name of its durable consumer, unique within the role.
+        events: Names of KNOWLEDGE events.
+        handle: Handles one event; returning acknowledges it.
+        concurrency: Events in work at once in this process.
+    """
+
+    name: str
+    events: tuple[str, ...]
+    handle: Callable[[Event], Awaitable[None]]
+    concurrency: int = 8
+
+
+def filters(events: tuple[str, ...], stream: str = topology.KNOWLEDGE) -> list[str]:
+    """Subject filters of a set of events within one stream."""
+    rows = [row for row in topology.EVENTS if row.name in events and row.stream == stream]
+    if topology.TASK_FAILED in events:
+        failed = (topology.task_failed(service) for service in topology.ROLE_NAMES)
+        rows += [row for row in failed if row.stream == stream]
+    return sorted(
+        f"{topology.SUBJECT_ROOTS[row.stream]}.*.{row.service}.*.{envelope.subject_token(row.name)}" for row in rows
+    )
+
+
+def consumer_config(role: str, step: Step) -> api.ConsumerConfig:
+    """The one configuration of a step's durable consumer, applied at start against drift."""
+    return api.ConsumerConfig(
+        durable_name=f"{role}-{step.name}",
+        filter_subjects=filters(step.events),
+        deliver_policy=api.DeliverPolicy.ALL,
+        ack_policy=api.AckPolicy.EXPLICIT,
+        ack_wait=ACK_WAIT_S,
+        max_deliver=_SERVER_MAX_DELIVER,
+        max_ack_pending=max(64, step.concurrency * 4),
+    )
+
+
+class StepRunner:
+    """Runs the steps of one role."""
+
+    def __init__(self, *, bus: Bus, steps: tuple[Step, ...]) -> None:
+        self._pools = [_Pool(bus=bus, step=step) for step in steps]
+
+    async def start(self) -> None:
+        """Apply the consumers' configuration and start to read."""
+        for pool in self._pools:
+            await pool.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Stop reading, let work in hand finish, give the rest back.
+
+        Args:
+            grace_s: Seconds to wait for work in hand.
+        """
+        await asyncio.gather(*(pool.drain(grace_s) for pool in self._pools))
+
+
+async def _ensure_consumer(js: JetStreamContext, config: api.ConsumerConfig) -> None:
+    try:
+        found = (await js.consumer_info(topology.KNOWLEDGE, str(config.durable_name))).config
+    except NotFoundError:
+        found = None
+    ours = ("filter_subjects", "ack_wait", "max_deliver", "max_ack_pending", "ack_policy")
+    if found is None or any(getattr(found, name) != getattr(config, name) for name in ours):
+        await js.add_consumer(topology.KNOWLEDGE, config)
+
+
+class _Turns:
+    """One lock per key, kept only while somebody holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    @contextlib.asynccontextmanager
+    async def of(self, key: str) -> AsyncIterator[None]:
+        lock, users = self._locks.get(key, (asyncio.Lock(), 0))
+        self._locks[key] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks.pop(key)
+            if users > 1:
+                self._locks[key] = (lock, users - 1)
+
+
+class _Pool:
+    """Bounded set of running handlers of one step. It fetches only what it has room for: nothing waits unheard."""
+
+    def __init__(self, *, bus: Bus, step: Step) -> None:
+        self._bus = bus
+        self._step = step
+        self._slots = asyncio.Semaphore(step.concurrency)
+        self._turns = _Turns()
+        self._held: dict[int, Msg] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        await _ensure_consumer(self._bus.js, consumer_config(self._bus.role, self._step))
+        self._loops = [asyncio.create_task(self._read()), asyncio.create_task(self._beat())]
+
+    async def drain(self, grace_s: float) -> None:
+        for loop in self._loops:
+            loop.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace_s)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._loops, *self._tasks, return_exceptions=True)
+
+    async def _read(self) -> None:
+        config = consumer_config(self._bus.role, self._step)
+        while True:
+            try:
+                await _ensure_consumer(self._bus.js, config)
+                subscription = await self._bus.js.pull_subscribe_bind(
+                    consumer=str(config.durable_name), stream=topology.KNOWLEDGE
+                )
+                await self._fetch(subscription)
+            except (NatsError, OSError) as error:
+                # The server is away or the consumer was removed: both are mended by starting over.
+                _log.warning("step %s lost the log (%s)", self._step.name, type(error).__name__)
+                await asyncio.sleep(_RESUBSCRIBE_S)
+
+    async def _fetch(self, subscription: JetStreamContext.PullSubscription) -> None:
+        while True:
+            taken = await self._take_slots()
+            messages: list[Msg] = []
+            try:
+                messages = await subscription.fetch(taken, timeout=_FETCH_TIMEOUT_S)
+            except TimeoutError:
+                # Also proves that the consumer is still there: a lost one raises another error.
+                await subscription.consumer_info()
+            finally:
+                for _ in range(taken - len(messages)):
+                    self._slots.release()
+            for message in messages:
+                self._held[id(message)] = message
+                task = asyncio.create_task(self._run(message))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _take_slots(self) -> int:
+        await self._slots.acquire()
+        taken = 1
+        while taken < _FETCH and not self._slots.locked():
+            await self._slots.acquire()
+            taken += 1
+        return taken
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(ACK_WAIT_S / 3)
+            try:
+                for message in tuple(self._held.values()):
+                    await message.in_progress()
+            except NatsError as error:
+                _log.warning("step %s could not send heartbeats (%s)", self._step.name, type(error).__name__)
+
+    async def _run(self, message: Msg) -> None:
+        try:
+            event = decode_message(message)
+            if isinstance(event, Poison):
+                await failures.record_poison(self._bus, event)
+                await message.term()
+                return
+            await self._handle(event, message)
+        except asyncio.CancelledError:
+            await message.nak()
+            raise
+        except Exception:  # noqa: BLE001  (the last edge before the task would die unseen)
+            # Only settling itself can fail here (the log is away): the message comes again after ack_wait.
+            _log.exception("step %s could not settle position %s", self._step.name, message.metadata.sequence.stream)
+        finally:
+            self._held.pop(id(message), None)
+            self._slots.release()
+
+    async def _handle(self, event: Event, message: Msg) -> None:
+        try:
+            async with self._turns.of(f"{event.crate}/{event.aggregate}"):
+                with telemetry.handling(self._bus.role, event):
+                    await self._step.handle(event)
+            await message.ack()
+        except Exception as error:  # noqa: BLE001  (every failure must be settled, whatever it is)
+            await self._settle(event, message, error)
+
+    async def _settle(self, event: Event, message: Msg, error: Exception) -> None:
+        give_up = outcome(error).settlement is Settlement.GIVE_UP or event.deliveries >= MAX_ATTEMPTS
+        telemetry.failed(self._bus.role, event, error, final=give_up)
+        if give_up:
+            await failures.record(self._bus, event, error)
+            await message.term()
+            return
+        delay = _DELAYS_S[min(event.deliveries, len(_DELAYS_S)) - 1]
+        await message.nak(delay=delay)

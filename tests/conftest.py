@@ -1,0 +1,86 @@
+"""Real servers for integration tests: one nats-server and one Postgres per session, one database per test."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from services import embedded
+from services.kernel.blobs import FolderBlobs
+from services.kernel.bus import Bus
+from services.kernel.packs import PackStore
+from services.kernel.runner import Context
+from services.kernel.settings import NodeSettings
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """DSN of a Postgres without fsync."""
+    root = tmp_path_factory.mktemp("pg")
+    for parent in (root, *root.parents):
+        if parent.owner() == root.owner() and parent.stat().st_mode & 0o001 == 0:
+            parent.chmod(parent.stat().st_mode | 0o001)
+    folder = embedded.DataFolder(root)
+    folder.claim()
+    child, dsn = embedded.start_postgres(folder, fsync=False)
+    yield dsn
+    child.stop()
+    folder.release()
+
+
+@pytest.fixture
+def nats_url(tmp_path: Path) -> Iterator[str]:
+    """URL of an empty nats-server of this test."""
+    folder = embedded.DataFolder(tmp_path / "nats-data")
+    folder.claim()
+    child, url = embedded.start_nats(folder)
+    yield url
+    child.stop()
+    folder.release()
+
+
+@pytest.fixture
+async def postgres_dsn(postgres_server: str) -> AsyncIterator[str]:
+    """DSN of an empty database of this test."""
+    name = f"t{secrets.token_hex(6)}"
+    admin = await asyncpg.connect(postgres_server)
+    await admin.execute(f"create database {name}")
+    yield f"{postgres_server.rsplit('/', 1)[0]}/{name}"
+    await admin.execute(f"drop database {name} with (force)")
+    await admin.close()
+
+
+@pytest.fixture
+def node_settings(tmp_path: Path, nats_url: str, postgres_dsn: str) -> NodeSettings:
+    """Settings of a node on this test's servers, listening on a free port."""
+    return NodeSettings(
+        data_dir=tmp_path / "data",
+        nats_url=nats_url,
+        postgres_dsn=postgres_dsn,
+        listen=f"127.0.0.1:{embedded.free_port()}",
+    )
+
+
+ContextFactory = Callable[[str], Awaitable[Context]]
+
+
+@pytest.fixture
+async def context_for(node_settings: NodeSettings) -> AsyncIterator[ContextFactory]:
+    """Makes the context of a role: `await context_for("ingest")`."""
+    made: list[Context] = []
+    blobs = FolderBlobs(root=node_settings.blobs)
+
+    async def make(role: str) -> Context:
+        bus = await Bus.connect(node_settings.nats_url, role=role)
+        context = Context(settings=node_settings, role=role, bus=bus, packs=PackStore(blobs=blobs))
+        made.append(context)
+        return context
+
+    yield make
+    for context in made:
+        await context.close()
+    blobs.close()
