@@ -1,0 +1,33 @@
+"""Command line: `affidavit up | run | ingest | ask | search | documents | receipt | ... `."""
+
+from __future__ import annotations
+
+import typer
+
+from services.cli import answers, crates, doctor, documents, node, receipts
+
+app = typer.Typer(
+    name="affidavit",
+    help="Cited answers from living knowledge bases, with a receipt that a stranger can check.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("up")(node.up)
+app.command("run")(node.run)
+app.command("ingest")(documents.ingest)
+app.command("documents")(documents.list_documents)
+app.command("retire")(documents.retire)
+app.command("erase")(documents.erase)
+app.command("failures")(documents.failures)
+app.command("ask")(answers.ask)
+app.command("search")(answers.search)
+app.command("doctor")(doctor.doctor)
+app.add_typer(crates.app, name="crate")
+app.add_typer(crates.jobs, name="job")
+app.add_typer(receipts.app, name="receipt")
+
+
+def main() -> None:
+    """Console script."""
+    app()

@@ -1,0 +1,5 @@
+"""`python -m services.cli`, how a node starts its role processes."""
+
+from services.cli import main
+
+main()

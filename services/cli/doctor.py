@@ -1,0 +1,206 @@
+"""`doctor`: says in plain words what is wrong on this machine and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import grpc
+import typer
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from services.cli.client import DEFAULT_DATA_DIR, Address, DataDir
+from services.cli.output import Exit, JsonFlag, print_json, say
+from services.embedded import children
+from services.embedded.folder import Endpoints
+from services.embedder.main import check_model
+from services.kernel.errors import Unavailable
+from services.kernel.settings import NodeSettings
+from services.receipt.main import check_key
+
+_LOW_BYTES = 2 * 1024**3
+_FULL_BYTES = 200 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong.
+
+    Attributes:
+        part: What it is about.
+        problem: What was found.
+        remedy: What to do.
+        fatal: False for a warning.
+    """
+
+    part: str
+    problem: str
+    remedy: str
+    fatal: bool = True
+
+
+Check = Callable[[NodeSettings, bool], Iterator[Finding]]
+
+
+def doctor(
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    address: Address = "",
+    listen: Annotated[str, typer.Option("--listen", help="Address that `up` would serve on.")] = "",
+    json_output: JsonFlag = False,
+) -> None:
+    """Look for what keeps affidavit from working; exit code 0 when nothing was found."""
+    settings = NodeSettings(data_dir=data_dir.absolute())
+    serve = address or listen or settings.listen
+    settings = settings.model_copy(update={"listen": serve})
+    running = _is_owned(settings.data_dir)
+    findings = [finding for check in CHECKS for finding in check(settings, running)]
+    if json_output:
+        print_json({"running": running, "findings": [asdict(finding) for finding in findings]})
+    else:
+        say(f"data folder  {settings.data_dir}")
+        say(f"node         {'running' if running else 'not running'}")
+        for finding in findings:
+            say(f"{'problem' if finding.fatal else 'warning'}: {finding.part}: {finding.problem}")
+            say(f"         do: {finding.remedy}")
+        if not findings:
+            say("nothing wrong was found")
+    if any(finding.fatal for finding in findings):
+        raise typer.Exit(Exit.FAULT)
+
+
+def _check_disk(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
+    folder = _existing(settings.data_dir)
+    free = shutil.disk_usage(folder).free
+    if free < _FULL_BYTES:
+        yield Finding(
+            "disk", f"{free // 1024**2} MiB are free where {folder} lies: it is full", "free space, then start again"
+        )
+    elif free < _LOW_BYTES:
+        yield Finding("disk", f"only {free // 1024**2} MiB are free where {folder} lies", "free space", fatal=False)
+
+
+def _check_port(settings: NodeSettings, running: bool) -> Iterator[Finding]:
+    if running:
+        return
+    host, _, port = settings.listen.rpartition(":")
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]"), int(port)))
+        except OSError as error:
+            yield Finding(
+                "address",
+                f"{settings.listen} is taken by another program ({error.strerror})",
+                "stop that program, or choose another address with --listen",
+            )
+
+
+def _check_folder(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
+    folder = settings.data_dir
+    nearest = _existing(folder)
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        yield Finding("data folder", f"{nearest} can't be written", "change its owner, or choose another --data-dir")
+    user = children.service_user()
+    if user is not None:
+        blocked = children.not_traversable(folder / "postgres", user) if (folder / "postgres").exists() else None
+        blocked = blocked or children.not_traversable(nearest / "x", user)
+        if blocked is not None:
+            yield Finding(
+                "data folder",
+                f"Postgres runs as {user} and can't pass through {blocked}",
+                f"run `chmod o+x {blocked}`, or choose a --data-dir elsewhere",
+            )
+
+
+def _check_orphans(settings: NodeSettings, running: bool) -> Iterator[Finding]:
+    if running:
+        return
+    for pid, name in _processes_of(settings.data_dir):
+        yield Finding(
+            "orphaned process",
+            f"{name} (pid {pid}) still runs on {settings.data_dir}, but no affidavit owns the folder",
+            f"run `kill {pid}`; the next `affidavit up` would also end an orphaned Postgres itself",
+        )
+
+
+def _check_key(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
+    problem = check_key(settings.data_dir)
+    if problem:
+        yield Finding(
+            "signing key", problem, "restore the keys folder from its backup; no new key is made in its place"
+        )
+
+
+def _check_model(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
+    problem = check_model(settings.data_dir)
+    if problem:
+        yield Finding("embedding model", problem, "install the package again: `make setup`")
+
+
+def _check_services(settings: NodeSettings, running: bool) -> Iterator[Finding]:
+    if not running:
+        return
+    try:
+        endpoints = Endpoints.read(settings.data_dir)
+    except Unavailable as error:
+        yield Finding("node", error.message, "wait until it says ready, or look at its output")
+        return
+    for address in sorted(set(endpoints.roles.values())):
+        with grpc.insecure_channel(address) as channel:
+            stub = health_pb2_grpc.HealthStub(channel)
+            try:
+                reply = stub.Check(health_pb2.HealthCheckRequest(), timeout=5)
+            except grpc.RpcError as error:
+                yield Finding(
+                    "services", f"{address} doesn't answer ({error.code().name})", "look at the node's output"
+                )
+                continue
+            if reply.status != health_pb2.HealthCheckResponse.SERVING:
+                yield Finding("services", f"{address} is not ready", "wait; if it stays so, look at the node's output")
+
+
+CHECKS: tuple[Check, ...] = (
+    _check_disk,
+    _check_folder,
+    _check_port,
+    _check_orphans,
+    _check_key,
+    _check_model,
+    _check_services,
+)
+
+
+def _existing(folder: Path) -> Path:
+    while not folder.exists():
+        folder = folder.parent
+    return folder
+
+
+def _is_owned(folder: Path) -> bool:
+    try:
+        with (folder / "run" / "owner.lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _processes_of(folder: Path) -> Iterator[tuple[int, str]]:
+    mark = f"{folder}/".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            command = (entry / "cmdline").read_bytes()
+            # A server's own children carry its arguments only at the top of the tree, so each is named once.
+            if mark in command and (name := Path(command.split(b"\0")[0].decode(errors="replace")).name):
+                yield int(entry.name), name
