@@ -107,7 +107,8 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
 
 
 def _addresses(listen: str, *, apart: bool) -> dict[str, str]:
-    addresses = dict.fromkeys(topology.ROLE_NAMES, listen)
+    host, _, port = listen.rpartition(":")
+    addresses = dict.fromkeys(topology.ROLE_NAMES, f"{host}:{free_port()}" if port == "0" else listen)
     if apart:
         for role in topology.ROLE_NAMES[1:]:
             addresses[role] = f"127.0.0.1:{free_port()}"

@@ -20,6 +20,17 @@ from services import topology
 SCHEMA_VERSION = 1
 MAX_EVENT_BYTES = 64 * 1024
 CONTENT_TYPE = "application/protobuf"
+HEADER_NAMES = (
+    "ce-specversion",
+    "ce-id",
+    "ce-type",
+    "ce-source",
+    "ce-subject",
+    "ce-time",
+    "ce-datacontenttype",
+    "ce-schemaversion",
+    "traceparent",
+)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HEAD = re.compile(r"(?<!^)(?=[A-Z])")
 
