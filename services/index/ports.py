@@ -1,4 +1,4 @@
-"""What the index service needs from its two lanes.
+"""What the index service needs from its two lanes, its tables and the embedder.
 
 A lane holds the records of one generation of one crate. All its methods raise the outcomes of `services.kernel.errors`:
 Unavailable when the engine can't answer, Corrupt when its data isn't readable, Rejected for input it can never take.
@@ -15,6 +15,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from services.index.domain.content import (
+    ChunkKey,
+    CrateRows,
+    Fetched,
+    RecordCounts,
+    RevisionPage,
+    ShownRevision,
+    Signal,
+    Standing,
+)
+from services.index.domain.documents import DocumentState
+from services.index.domain.generations import EmbeddingModel, Generation
 from services.index.domain.records import (
     KeywordChange,
     Kind,
@@ -148,3 +160,103 @@ class VectorLanes(Protocol):
 
     async def close(self) -> None:
         """Close every open lane and the engine."""
+
+
+class Tables(Protocol):
+    """Rows of the projection: documents, revisions, chunks, generations and signals that are still to be sent."""
+
+    async def position(self) -> int:
+        """The KNOWLEDGE position that the rows have applied; 0 at first."""
+
+    async def states(
+        self, crate_id: str, document_ids: Sequence[str], revisions: Sequence[int]
+    ) -> dict[str, DocumentState]:
+        """Read documents with the settings digests of some of their revisions.
+
+        Args:
+            crate_id: Crate.
+            document_ids: One per pair, repeats allowed.
+            revisions: One per pair: the revision whose digest is wanted.
+
+        Returns:
+            Those that are known, by document id.
+        """
+
+    async def generations(self, crate_id: str) -> tuple[Generation, ...]:
+        """The generations of a crate, by number."""
+
+    async def commit(self, rows: Sequence[CrateRows], position: int) -> None:
+        """Write a batch and its position in one transaction. Writing the same batch again changes no content.
+
+        Args:
+            rows: By crate.
+            position: KNOWLEDGE position that the batch completes.
+        """
+
+    async def signals(self, limit: int) -> tuple[Signal, ...]:
+        """The oldest signals that are still to be sent."""
+
+    async def forget_signals(self, numbers: Sequence[int]) -> None:
+        """Drop signals that were sent."""
+
+    async def crates(self) -> tuple[str, ...]:
+        """Crates that have a generation, sorted."""
+
+    async def shown(self, crate_id: str, generation: int, after: int, limit: int) -> tuple[ShownRevision, ...]:
+        """Searchable revisions with chunks, by the position that made them searchable.
+
+        Args:
+            crate_id: Crate.
+            generation: Generation whose lanes hold them.
+            after: Position to begin after.
+            limit: Most revisions wanted.
+        """
+
+    async def chunks_of(self, crate_id: str, document_id: str, revision: int) -> tuple[bytes, ...]:
+        """All stored chunks of a revision in order, as their contract encodes them."""
+
+
+class ChunkReader(Protocol):
+    """What requests read; every answer is one snapshot of the tables."""
+
+    async def position(self) -> int:
+        """The KNOWLEDGE position that the rows have applied; 0 at first."""
+
+    async def generations(self, crate_id: str) -> tuple[Generation, ...]:
+        """The generations of a crate, by number."""
+
+    async def standing(self, crate_id: str, document_ids: Sequence[str]) -> Standing:
+        """Which revision of each document is searchable."""
+
+    async def fetch(self, crate_id: str, keys: Sequence[ChunkKey], *, with_terms: bool) -> Fetched:
+        """Read chunks of searchable revisions, in the order of keys; those of other revisions are left out."""
+
+    async def page(
+        self, crate_id: str, document_id: str, revision: int, first_ordinal: int, limit: int
+    ) -> RevisionPage | None:
+        """Read chunks of one revision.
+
+        Args:
+            crate_id: Crate.
+            document_id: Document.
+            revision: Which one; 0 for the searchable one.
+            first_ordinal: Chunk to begin with.
+            limit: Most chunks wanted.
+
+        Returns:
+            None when there is no such revision with its chunks.
+        """
+
+    async def record_counts(self, crate_id: str) -> RecordCounts:
+        """Searchable records of a crate."""
+
+
+class ModelCatalogue(Protocol):
+    """What the embedder says about a crate's model."""
+
+    async def embedding_model(self, crate_id: str) -> EmbeddingModel:
+        """The model that embeds a crate's documents.
+
+        Raises:
+            Unavailable: When the embedder doesn't answer or has no model ready.
+        """

@@ -1,0 +1,137 @@
+"""What requests read from Postgres: each answer is one statement, so it is one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation
+from services.index.domain.content import (
+    ChunkKey,
+    Description,
+    Fetched,
+    RecordCounts,
+    RevisionPage,
+    Standing,
+    StoredChunk,
+)
+from services.index.domain.generations import Generation
+from services.index.domain.records import Form
+from services.kernel.db import Database
+
+_POSITION = f"select coalesce(max(position), 0) as position from positions where projection = '{PROJECTION}'"  # noqa: S608  (a constant)
+_TOLD = """r.title, r.source_id, r.source_domain, r.media_type, r.charset, r.uri, r.form, r.effective_at,
+    r.ingested_position"""
+
+_SELECT_STANDING = f"""
+select p.position, d.document_id, d.current_revision
+from ({_POSITION}) p
+left join documents d on d.crate = $1 and d.document_id = any($2::text[]) and d.current_revision > 0
+"""  # noqa: S608  (constants)
+_SELECT_CHUNKS = f"""
+select p.position, x.*
+from ({_POSITION}) p
+left join (
+    select k.number, c.document_id, c.revision, c.ordinal, c.chunk, case when $5 then c.terms else '' end as terms, {_TOLD}
+    from unnest($2::text[], $3::bigint[], $4::bigint[]) with ordinality as k(document_id, revision, ordinal, number)
+    join documents d on d.crate = $1 and d.document_id = k.document_id and d.current_revision = k.revision
+    join revisions r on r.crate = $1 and r.document_id = k.document_id and r.revision = k.revision
+    join chunks c on c.crate = $1 and c.document_id = k.document_id and c.revision = k.revision
+        and c.ordinal = k.ordinal
+) x on true
+order by x.number
+"""  # noqa: S608  (constants)
+_SELECT_PAGE = f"""
+select r.document_id, r.revision, r.chunk_count, r.headings, {_TOLD}, c.ordinal, c.chunk, '' as terms
+from revisions r
+left join chunks c on c.crate = r.crate and c.document_id = r.document_id and c.revision = r.revision
+    and c.ordinal >= $4 and c.ordinal < $4 + $5
+where r.crate = $1 and r.document_id = $2 and r.chunk_count is not null and r.revision = case when $3 > 0 then $3 else
+    (select d.current_revision from documents d where d.crate = $1 and d.document_id = $2) end
+order by c.ordinal
+"""  # noqa: S608  (constants)
+_COUNT = """
+select coalesce(sum(current_count), 0) as chunks, count(*) filter (where current_count > 0) as documents
+from documents where crate = $1 and current_revision > 0
+"""
+
+
+class PostgresChunkReader:
+    """See ports.ChunkReader."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._pool = database.pool
+
+    async def position(self) -> int:
+        """See ChunkReader."""
+        with answering():
+            return int(await self._pool.fetchval(_POSITION))
+
+    async def generations(self, crate_id: str) -> tuple[Generation, ...]:
+        """See ChunkReader."""
+        with answering():
+            rows = await self._pool.fetch(SELECT_GENERATIONS, crate_id)
+        return tuple(generation(row) for row in rows)
+
+    async def standing(self, crate_id: str, document_ids: Sequence[str]) -> Standing:
+        """See ChunkReader."""
+        with answering():
+            rows = await self._pool.fetch(_SELECT_STANDING, crate_id, document_ids)
+        return Standing(
+            position=rows[0]["position"],
+            revisions={row["document_id"]: row["current_revision"] for row in rows if row["document_id"] is not None},
+        )
+
+    async def fetch(self, crate_id: str, keys: Sequence[ChunkKey], *, with_terms: bool) -> Fetched:
+        """See ChunkReader."""
+        with answering():
+            rows = await self._pool.fetch(
+                _SELECT_CHUNKS,
+                crate_id,
+                [key.document_id for key in keys],
+                [key.revision for key in keys],
+                [key.ordinal for key in keys],
+                with_terms,
+            )
+        chunks = tuple(_stored(row) for row in rows if row["number"] is not None)
+        return Fetched(position=rows[0]["position"], chunks=chunks)
+
+    async def page(
+        self, crate_id: str, document_id: str, revision: int, first_ordinal: int, limit: int
+    ) -> RevisionPage | None:
+        """See ChunkReader."""
+        with answering():
+            rows = await self._pool.fetch(_SELECT_PAGE, crate_id, document_id, revision, first_ordinal, limit)
+        if not rows:
+            return None
+        return RevisionPage(
+            revision=rows[0]["revision"],
+            chunk_count=rows[0]["chunk_count"],
+            headings=tuple(rows[0]["headings"]),
+            chunks=tuple(_stored(row) for row in rows if row["chunk"] is not None),
+        )
+
+    async def record_counts(self, crate_id: str) -> RecordCounts:
+        """See ChunkReader."""
+        with answering():
+            row = await self._pool.fetchrow(_COUNT, crate_id)
+        return RecordCounts(chunks=int(row["chunks"]), documents=int(row["documents"]))
+
+
+def _stored(row: Any) -> StoredChunk:
+    return StoredChunk(
+        key=ChunkKey(document_id=row["document_id"], revision=row["revision"], ordinal=row["ordinal"]),
+        encoded=row["chunk"],
+        description=Description(
+            title=row["title"],
+            source_id=row["source_id"],
+            source_domain=row["source_domain"],
+            media_type=row["media_type"],
+            charset=row["charset"],
+            uri=row["uri"],
+        ),
+        form=Form(row["form"]),
+        effective_at=row["effective_at"],
+        ingested_position=row["ingested_position"],
+        terms=tuple(row["terms"].split()),
+    )

@@ -1,0 +1,141 @@
+"""Tables of the index in Postgres, and how their failures are told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import asyncpg
+
+from services.index.domain.generations import Generation, GenerationStart, GenerationStatus
+from services.kernel.errors import Unavailable
+
+PROJECTION = "lanes"
+MIGRATIONS = (
+    """
+    create table documents (
+        crate text collate "C" not null,
+        document_id text collate "C" not null,
+        status text not null,
+        latest_revision bigint not null,
+        latest_digest text not null,
+        current_revision bigint not null,
+        current_digest text not null,
+        current_count bigint not null,
+        retired boolean not null,
+        erased_revision bigint not null,
+        primary key (crate, document_id)
+    );
+    create table revisions (
+        crate text collate "C" not null,
+        document_id text collate "C" not null,
+        revision bigint not null,
+        settings_digest text not null,
+        form text not null,
+        effective_at timestamptz,
+        ingested_position bigint not null,
+        embedded_position bigint,
+        embedded_digest text,
+        generation bigint,
+        chunk_count bigint,
+        chunks_pack bytea,
+        vectors_pack bytea,
+        model_id text,
+        dimension bigint,
+        title text,
+        source_id text,
+        source_domain text,
+        media_type text,
+        charset text,
+        uri text,
+        headings text[],
+        primary key (crate, document_id, revision)
+    );
+    create index revisions_by_embedding on revisions (crate, generation, embedded_position);
+    create table chunks (
+        crate text collate "C" not null,
+        document_id text collate "C" not null,
+        revision bigint not null,
+        ordinal bigint not null,
+        chunk bytea not null,
+        terms text not null,
+        primary key (crate, document_id, revision, ordinal)
+    ) with (toast_tuple_target = 8160);
+    -- Chunks are read far more often than their size matters.
+    alter table chunks alter column chunk set storage external, alter column terms set storage external;
+    create table generations (
+        crate text collate "C" not null,
+        generation bigint not null,
+        status text not null,
+        model_id text not null,
+        dimension bigint not null,
+        model_fingerprint text not null,
+        retrieval_strategy text not null,
+        prompt_version text not null,
+        started_at timestamptz not null,
+        started_position bigint not null,
+        lane_position bigint not null default 0,
+        primary key (crate, generation)
+    );
+    create table outbox (
+        number bigint generated always as identity primary key,
+        crate text not null,
+        document_id text not null,
+        revision bigint not null,
+        settings_digest text not null,
+        generation bigint not null,
+        record_count bigint not null,
+        position bigint not null
+    );
+    """,
+)
+
+_AWAY = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.DiskFullError,
+)
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """Tell a Postgres that is away as Unavailable.
+
+    Raises:
+        Unavailable: When it doesn't answer or can't write.
+    """
+    try:
+        yield
+    except _AWAY as error:
+        raise Unavailable(
+            f"Postgres doesn't answer ({type(error).__name__}): is it up, and has its disk room? Retry, "
+            "or see `affidavit doctor`"
+        ) from error
+
+
+SELECT_GENERATIONS = "select * from generations where crate = $1 order by generation"
+
+
+def generation(row: Any) -> Generation:
+    """Read a row of generations."""
+    return Generation(
+        start=GenerationStart(
+            generation=row["generation"],
+            model_id=row["model_id"],
+            dimension=row["dimension"],
+            model_fingerprint=row["model_fingerprint"],
+            retrieval_strategy=row["retrieval_strategy"],
+            prompt_version=row["prompt_version"],
+            started_at=row["started_at"],
+            position=row["started_position"],
+        ),
+        status=GenerationStatus(row["status"]),
+        lane_position=row["lane_position"],
+    )

@@ -1,0 +1,316 @@
+"""The projection's rows in Postgres: one transaction per batch, bulk statements, COPY for chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation
+from services.index.domain.content import CrateRows, Description, RevisionContent, ShownRevision, Signal
+from services.index.domain.documents import DocumentState, Embedded
+from services.index.domain.generations import Generation, GenerationFact, GenerationStart
+from services.index.domain.records import Form
+from services.kernel.db import Database, advance
+
+# asyncpg encodes a COPY on the event loop: slices keep each turn to some milliseconds.
+_COPY_ROWS = 1_000
+
+_SELECT_STATES = """
+select d.*, k.revision as asked, r.settings_digest
+from unnest($2::text[], $3::bigint[]) as k(document_id, revision)
+join documents d on d.crate = $1 and d.document_id = k.document_id
+left join revisions r on r.crate = $1 and r.document_id = k.document_id and r.revision = k.revision
+"""
+_ERASE = """
+delete from {table} t using unnest($2::text[], $3::bigint[]) as k(document_id, revision)
+where t.crate = $1 and t.document_id = k.document_id and t.revision <= k.revision
+"""
+_CLEAR_CHUNKS = """
+delete from chunks c using unnest($2::text[], $3::bigint[]) as k(document_id, revision)
+where c.crate = $1 and c.document_id = k.document_id and c.revision = k.revision
+"""
+_PUT_INGESTED = """
+insert into revisions (crate, document_id, revision, settings_digest, form, effective_at, ingested_position)
+values ($1, $2, $3, $4, $5, $6, $7)
+on conflict (crate, document_id, revision) do update set settings_digest = excluded.settings_digest, form = excluded.form
+"""
+_PUT_EMBEDDED = """
+update revisions set embedded_position = $4, embedded_digest = $5, generation = $6, chunk_count = $7, chunks_pack = $8,
+    vectors_pack = $9, model_id = $10, dimension = $11, form = $12, title = $13, source_id = $14, source_domain = $15,
+    media_type = $16, charset = $17, uri = $18, headings = $19
+where crate = $1 and document_id = $2 and revision = $3
+"""
+_PUT_DOCUMENT = """
+insert into documents values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict (crate, document_id) do update set status = excluded.status, latest_revision = excluded.latest_revision,
+    latest_digest = excluded.latest_digest, current_revision = excluded.current_revision,
+    current_digest = excluded.current_digest, current_count = excluded.current_count, retired = excluded.retired,
+    erased_revision = excluded.erased_revision
+"""
+_PUT_SIGNAL = """
+insert into outbox (crate, document_id, revision, settings_digest, generation, record_count, position)
+values ($1, $2, $3, $4, $5, $6, $7)
+"""
+_PUT_GENERATION = """
+insert into generations (crate, generation, status, model_id, dimension, model_fingerprint, retrieval_strategy,
+    prompt_version, started_at, started_position)
+values ($1, $2, 'building', $3, $4, $5, $6, $7, $8, $9) on conflict (crate, generation) do nothing
+"""
+_END_GENERATION = "update generations set status = $3 where crate = $1 and generation = $2 and status <> 'failed'"
+_MOVE_LANES = "update generations set lane_position = $3 where crate = $1 and generation = any($2::bigint[])"
+_SELECT_SHOWN = """
+select r.* from revisions r
+join documents d on d.crate = r.crate and d.document_id = r.document_id and d.current_revision = r.revision
+where r.crate = $1 and r.generation = $2 and r.embedded_position > $3 and r.chunk_count > 0
+order by r.embedded_position limit $4
+"""
+
+
+class PostgresTables:
+    """See ports.Tables."""
+
+    def __init__(self, *, database: Database, incarnation: bytes) -> None:
+        self._database = database
+        self._incarnation = incarnation
+
+    async def position(self) -> int:
+        """See Tables."""
+        with answering():
+            return await self._database.position(PROJECTION, self._incarnation)
+
+    async def states(
+        self, crate_id: str, document_ids: Sequence[str], revisions: Sequence[int]
+    ) -> dict[str, DocumentState]:
+        """See Tables."""
+        with answering():
+            rows = await self._database.pool.fetch(_SELECT_STATES, crate_id, document_ids, revisions)
+        digests: dict[str, dict[int, str]] = {}
+        for row in rows:
+            known = digests.setdefault(row["document_id"], {})
+            if row["settings_digest"] is not None:
+                known[row["asked"]] = row["settings_digest"]
+        return {row["document_id"]: _state(row, digests[row["document_id"]]) for row in rows}
+
+    async def generations(self, crate_id: str) -> tuple[Generation, ...]:
+        """See Tables."""
+        with answering():
+            rows = await self._database.pool.fetch(SELECT_GENERATIONS, crate_id)
+        return tuple(generation(row) for row in rows)
+
+    async def commit(self, rows: Sequence[CrateRows], position: int) -> None:
+        """See Tables."""
+        with answering():
+            async with self._database.pool.acquire() as connection, connection.transaction():
+                for crate in rows:
+                    await _write(connection, crate, position)
+                await advance(connection, PROJECTION, position, self._incarnation)
+
+    async def signals(self, limit: int) -> tuple[Signal, ...]:
+        """See Tables."""
+        with answering():
+            rows = await self._database.pool.fetch("select * from outbox order by number limit $1", limit)
+        return tuple(
+            Signal(
+                number=row["number"],
+                crate_id=row["crate"],
+                document_id=row["document_id"],
+                revision=row["revision"],
+                settings_digest=row["settings_digest"],
+                generation=row["generation"],
+                record_count=row["record_count"],
+                position=row["position"],
+            )
+            for row in rows
+        )
+
+    async def forget_signals(self, numbers: Sequence[int]) -> None:
+        """See Tables."""
+        with answering():
+            await self._database.pool.execute("delete from outbox where number = any($1::bigint[])", numbers)
+
+    async def crates(self) -> tuple[str, ...]:
+        """See Tables."""
+        with answering():
+            rows = await self._database.pool.fetch("select distinct crate from generations order by crate")
+        return tuple(row["crate"] for row in rows)
+
+    async def shown(self, crate_id: str, generation: int, after: int, limit: int) -> tuple[ShownRevision, ...]:
+        """See Tables."""
+        with answering():
+            rows = await self._database.pool.fetch(_SELECT_SHOWN, crate_id, generation, after, limit)
+        return tuple(_shown(row) for row in rows)
+
+    async def chunks_of(self, crate_id: str, document_id: str, revision: int) -> tuple[bytes, ...]:
+        """See Tables."""
+        with answering():
+            rows = await self._database.pool.fetch(
+                "select chunk from chunks where crate = $1 and document_id = $2 and revision = $3 order by ordinal",
+                crate_id,
+                document_id,
+                revision,
+            )
+        return tuple(row["chunk"] for row in rows)
+
+
+async def _write(connection: Any, rows: CrateRows, position: int) -> None:
+    crate, plan = rows.crate_id, rows.plan
+    if plan.erased:
+        documents, revisions = zip(*plan.erased, strict=True)
+        for table in ("chunks", "revisions"):
+            await connection.execute(_ERASE.format(table=table), crate, documents, revisions)
+    await connection.executemany(
+        _PUT_INGESTED,
+        [
+            (crate, fact.document_id, fact.revision, fact.settings_digest, fact.form, fact.effective_at, fact.position)
+            for fact in plan.ingested
+        ],
+    )
+    await _write_contents(connection, rows)
+    await connection.executemany(_PUT_DOCUMENT, [_document(crate, state) for state in plan.states])
+    await connection.executemany(_PUT_SIGNAL, [_signal(crate, fact) for fact in plan.indexed])
+    for fact in rows.generations:
+        await _write_generation(connection, crate, fact)
+    if rows.lanes_changed:
+        await connection.execute(_MOVE_LANES, crate, rows.lanes_changed, position)
+
+
+async def _write_contents(connection: Any, rows: CrateRows) -> None:
+    crate, stored = rows.crate_id, rows.plan.stored
+    if not stored:
+        return
+    contents = [(fact, rows.contents[fact.document_id, fact.revision]) for fact in stored]
+    await connection.executemany(
+        _PUT_EMBEDDED, [_revision(crate, fact, content.description) for fact, content in contents]
+    )
+    await connection.execute(
+        _CLEAR_CHUNKS, crate, [fact.document_id for fact in stored], [fact.revision for fact in stored]
+    )
+    for slice_ in _slices(crate, contents):
+        await connection.copy_records_to_table(
+            "chunks", records=slice_, columns=("crate", "document_id", "revision", "ordinal", "chunk", "terms")
+        )
+
+
+def _slices(
+    crate: str, contents: Sequence[tuple[Embedded, RevisionContent]]
+) -> Iterator[list[tuple[str, str, int, int, bytes, str]]]:
+    slice_ = []
+    for fact, content in contents:
+        terms = content.terms or ("",) * len(content.chunks)
+        for chunk, distinct in zip(content.chunks, terms, strict=True):
+            slice_.append((crate, fact.document_id, fact.revision, chunk.ordinal, chunk.encoded, distinct))
+            if len(slice_) == _COPY_ROWS:
+                yield slice_
+                slice_ = []
+    if slice_:
+        yield slice_
+
+
+async def _write_generation(connection: Any, crate: str, fact: GenerationFact) -> None:
+    if not isinstance(fact, GenerationStart):
+        await connection.execute(_END_GENERATION, crate, fact.generation, fact.status)
+        return
+    await connection.execute(
+        _PUT_GENERATION,
+        crate,
+        fact.generation,
+        fact.model_id,
+        fact.dimension,
+        fact.model_fingerprint,
+        fact.retrieval_strategy,
+        fact.prompt_version,
+        fact.started_at,
+        fact.position,
+    )
+
+
+def _document(crate: str, state: DocumentState) -> tuple[Any, ...]:
+    return (
+        crate,
+        state.document_id,
+        state.status,
+        state.latest_revision,
+        state.latest_digest,
+        state.current_revision,
+        state.current_digest,
+        state.current_count,
+        state.retired,
+        state.erased_revision,
+    )
+
+
+def _signal(crate: str, fact: Embedded) -> tuple[Any, ...]:
+    return (
+        crate,
+        fact.document_id,
+        fact.revision,
+        fact.settings_digest,
+        fact.generation,
+        fact.record_count,
+        fact.position,
+    )
+
+
+def _revision(crate: str, fact: Embedded, told: Description) -> tuple[Any, ...]:
+    return (
+        crate,
+        fact.document_id,
+        fact.revision,
+        fact.position,
+        fact.settings_digest,
+        fact.generation,
+        fact.record_count,
+        fact.chunks_pack,
+        fact.vectors_pack,
+        fact.model_id,
+        fact.dimension,
+        fact.form,
+        told.title,
+        told.source_id,
+        told.source_domain,
+        told.media_type,
+        told.charset,
+        told.uri,
+        told.headings,
+    )
+
+
+def _state(row: Any, digests: dict[int, str]) -> DocumentState:
+    return DocumentState(
+        document_id=row["document_id"],
+        latest_revision=row["latest_revision"],
+        latest_digest=row["latest_digest"],
+        current_revision=row["current_revision"],
+        current_digest=row["current_digest"],
+        current_count=row["current_count"],
+        retired=row["retired"],
+        erased_revision=row["erased_revision"],
+        digests=digests,
+    )
+
+
+def _shown(row: Any) -> ShownRevision:
+    return ShownRevision(
+        fact=Embedded(
+            document_id=row["document_id"],
+            revision=row["revision"],
+            settings_digest=row["embedded_digest"],
+            generation=row["generation"],
+            chunks_pack=row["chunks_pack"],
+            vectors_pack=row["vectors_pack"],
+            record_count=row["chunk_count"],
+            model_id=row["model_id"],
+            dimension=row["dimension"],
+            form=Form(row["form"]),
+            position=row["embedded_position"],
+        ),
+        description=Description(
+            title=row["title"],
+            source_id=row["source_id"],
+            source_domain=row["source_domain"],
+            media_type=row["media_type"],
+            charset=row["charset"],
+            uri=row["uri"],
+            headings=tuple(row["headings"]),
+        ),
+    )

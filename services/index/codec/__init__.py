@@ -1,0 +1,1 @@
+"""Between protobuf and domain values: pure."""

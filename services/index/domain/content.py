@@ -1,0 +1,210 @@
+"""Content of a revision, and what tables hold of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from services.index.domain.documents import Embedded, Plan
+from services.index.domain.generations import GenerationFact
+from services.index.domain.records import Form
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkContent:
+    """One chunk.
+
+    Attributes:
+        ordinal: From 0.
+        text: Its text.
+        heading_path: Titles of the enclosing headings, outermost first.
+        context: What a reader needs beside the text.
+        overlap_chars: Code points at the start that the chunk before it holds too.
+        encoded: The whole chunk as its contract encodes it, kept as it is.
+    """
+
+    ordinal: int
+    text: str
+    heading_path: tuple[str, ...]
+    context: str
+    overlap_chars: int
+    encoded: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What is told about a revision's original.
+
+    Attributes:
+        title: Its title, or empty.
+        source_id: Source id.
+        source_domain: Independent origin.
+        media_type: For example "text/markdown".
+        charset: Codec that decodes the original.
+        uri: Where it was found, or empty.
+        headings: Its headings in order.
+    """
+
+    title: str = ""
+    source_id: str = ""
+    source_domain: str = ""
+    media_type: str = ""
+    charset: str = ""
+    uri: str = ""
+    headings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionContent:
+    """All content that the index takes from the packs of a revision.
+
+    Attributes:
+        description: What is told about the original.
+        chunks: In order.
+        terms: Distinct terms of each chunk, joined by spaces; empty where no search finds the revision.
+    """
+
+    description: Description
+    chunks: tuple[ChunkContent, ...]
+    terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrateRows:
+    """Rows of one crate that a batch writes.
+
+    Attributes:
+        crate_id: Crate.
+        plan: Net effect on its documents.
+        contents: Content of the plan's stored revisions, by document and revision.
+        generations: Facts about its generations, in log order.
+        lanes_changed: Generations whose lanes the batch changed.
+    """
+
+    crate_id: str
+    plan: Plan
+    contents: dict[tuple[str, int], RevisionContent]
+    generations: tuple[GenerationFact, ...] = ()
+    lanes_changed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkKey:
+    """Names one chunk."""
+
+    document_id: str
+    revision: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChunk:
+    """One chunk with what is told about its revision.
+
+    Attributes:
+        key: Its name.
+        encoded: The chunk as its contract encodes it.
+        description: Of its revision; headings are left out.
+        form: How its document is weighed.
+        effective_at: When its revision comes into force, UTC, where known.
+        ingested_position: KNOWLEDGE position of its revision's first event.
+        terms: Its distinct terms, sorted; empty where they weren't asked for.
+    """
+
+    key: ChunkKey
+    encoded: bytes
+    description: Description
+    form: Form
+    effective_at: datetime | None
+    ingested_position: int
+    terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRevision:
+    """A searchable revision, as the tables know it: what a lost lane is rebuilt from.
+
+    Attributes:
+        fact: What made it searchable.
+        description: What is told about its original.
+    """
+
+    fact: Embedded
+    description: Description
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """A RevisionIndexed that is still to be sent.
+
+    Attributes:
+        number: Order in which it was noted.
+        crate_id: Crate.
+        document_id: 32 hex digits.
+        revision: Revision that became searchable.
+        settings_digest: Digest that its chunks were cut with.
+        generation: Generation whose lanes hold it.
+        record_count: Its number of chunks.
+        position: KNOWLEDGE position of the fact that made it searchable.
+    """
+
+    number: int
+    crate_id: str
+    document_id: str
+    revision: int
+    settings_digest: str
+    generation: int
+    record_count: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Which revisions are searchable at a position.
+
+    Attributes:
+        position: KNOWLEDGE position that the tables have applied.
+        revisions: Searchable revision by document id; documents without one are left out.
+    """
+
+    position: int
+    revisions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """Chunks read at a position.
+
+    Attributes:
+        position: KNOWLEDGE position that the tables have applied.
+        chunks: In the order asked for.
+    """
+
+    position: int
+    chunks: tuple[StoredChunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionPage:
+    """Some chunks of one revision.
+
+    Attributes:
+        revision: Which one.
+        chunk_count: Chunks that it has in all.
+        headings: Its headings in order.
+        chunks: By ordinal.
+    """
+
+    revision: int
+    chunk_count: int
+    headings: tuple[str, ...]
+    chunks: tuple[StoredChunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCounts:
+    """Searchable records of a crate, by kind."""
+
+    chunks: int
+    documents: int

@@ -1,0 +1,312 @@
+"""Edge 1: facts into lanes and rows, the first generation of a crate, and the signals that follow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from services.index.codec import facts as codec
+from services.index.domain.content import CrateRows, Signal
+from services.index.domain.documents import Embedded, Erased, Fact, Ingested, Plan, Retired, plan
+from services.index.domain.generations import (
+    FIRST_GENERATION,
+    Generation,
+    GenerationEnd,
+    GenerationStart,
+    GenerationStatus,
+    advance,
+    named,
+)
+from services.index.domain.records import KeywordChange, VectorChange
+from services.index.gate import Gate
+from services.index.loading import Loaded, Loader
+from services.index.ports import KeywordLanes, ModelCatalogue, Tables, VectorLanes
+from services.kernel import failures, telemetry
+from services.kernel.bus import Bus
+from services.kernel.envelope import Event
+from services.kernel.errors import Failure, NotFound, Rejected
+
+PROJECTION_EVENTS = (
+    "CrateConfigured",
+    "DocumentIngested",
+    "DocumentRetired",
+    "DocumentErased",
+    "RecordsEmbedded",
+    "GenerationStarted",
+    "GenerationActivated",
+    "GenerationFailed",
+)
+GENERATIONS = "generations"
+_STANDARD = "standard"
+_SIGNALS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LaneChanges:
+    """What one generation's lanes get from a batch."""
+
+    crate_id: str
+    generation: Generation
+    keyword: tuple[KeywordChange, ...]
+    vector: tuple[VectorChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """What a batch writes for one crate."""
+
+    rows: CrateRows
+    lanes: tuple[_LaneChanges, ...]
+
+
+class SignalSender:
+    """Sends what the tables say is still to be sent. A crash sends a signal again, under its old key."""
+
+    def __init__(self, *, bus: Bus, tables: Tables) -> None:
+        self._bus = bus
+        self._tables = tables
+        self._waiting = asyncio.Event()
+
+    def wake(self) -> None:
+        """Say that signals were noted."""
+        self._waiting.set()
+
+    async def run(self) -> None:
+        """Send until cancelled.
+
+        Raises:
+            Unavailable: When log or tables don't answer; nothing is lost, call it again.
+        """
+        while True:
+            self._waiting.clear()
+            signals = await self._tables.signals(_SIGNALS_AT_ONCE)
+            if not signals:
+                await self._waiting.wait()
+                continue
+            await asyncio.gather(*(self._send(signal) for signal in signals))
+            await self._tables.forget_signals([signal.number for signal in signals])
+
+    async def _send(self, signal: Signal) -> None:
+        await self._bus.append(
+            crate=signal.crate_id,
+            aggregate=signal.document_id,
+            message=codec.revision_indexed(signal),
+            key=":".join(
+                (
+                    signal.document_id,
+                    str(signal.revision),
+                    "indexed",
+                    str(signal.generation),
+                    signal.settings_digest,
+                    str(signal.position),
+                )
+            ),
+        )
+
+
+class GenerationStarter:
+    """Gives every crate its first generation."""
+
+    def __init__(self, *, bus: Bus, models: ModelCatalogue) -> None:
+        self._bus = bus
+        self._models = models
+
+    async def handle(self, event: Event) -> None:
+        """Start and activate generation 1, unless the crate has a generation.
+
+        Args:
+            event: A CrateConfigured.
+
+        Raises:
+            Unavailable: When the embedder or the log doesn't answer.
+        """
+        last = await self._bus.last(crate=event.crate, service="index", aggregate=GENERATIONS)
+        known = codec.fact(last.message, last.position) if last else None
+        if known is None:
+            model = await self._models.embedding_model(event.crate)
+            start = GenerationStart(
+                generation=FIRST_GENERATION,
+                model_id=model.model_id,
+                dimension=model.dimension,
+                model_fingerprint=model.fingerprint,
+                retrieval_strategy=codec.retrieval_strategy(event.message) or _STANDARD,
+                prompt_version="",
+                started_at=event.time,
+                position=0,
+            )
+            await self._append(event.crate, codec.generation_started(start), "started")
+        elif not isinstance(known, GenerationStart) or known.generation != FIRST_GENERATION:
+            return
+        await self._append(event.crate, codec.generation_activated(FIRST_GENERATION, event.time), "activated")
+
+    async def _append(self, crate_id: str, message: codec.GenerationMessage, kind: str) -> None:
+        await self._bus.append_once(
+            crate=crate_id, aggregate=GENERATIONS, message=message, key=f"{GENERATIONS}:{FIRST_GENERATION}:{kind}"
+        )
+
+
+class LaneProjection:
+    """Applies facts in log order: first both lanes, durably, then rows and position in one transaction.
+
+    A crash in between leaves the lanes ahead of the rows. Searches check every hit against the rows, and the batch
+    comes again, cut at another place perhaps: both ends of a document's story are the same however it is cut.
+    """
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        loader: Loader,
+        tables: Tables,
+        keyword_lanes: KeywordLanes,
+        vector_lanes: VectorLanes,
+        gate: Gate,
+        sender: SignalSender,
+        batch_records: int,
+    ) -> None:
+        self._bus = bus
+        self._loader = loader
+        self._tables = tables
+        self._keyword_lanes = keyword_lanes
+        self._vector_lanes = vector_lanes
+        self._gate = gate
+        self._sender = sender
+        self._batch_records = batch_records
+
+    async def apply(self, events: Sequence[Event]) -> None:
+        """Apply events.
+
+        Args:
+            events: In log order.
+
+        Raises:
+            Unavailable: When packs, lanes, tables or log don't answer.
+        """
+        await self._gate.wait()
+        for batch in batches(events, self._batch_records):
+            await self._apply(batch)
+
+    async def _apply(self, events: Sequence[Event]) -> None:
+        by_crate: dict[str, list[Event]] = {}
+        for event in events:
+            by_crate.setdefault(event.crate, []).append(event)
+        prepared = [await self._prepare(crate_id, mine) for crate_id, mine in by_crate.items()]
+        position = events[-1].position
+        with self._gate.writing():
+            await asyncio.gather(
+                *(self._write_lanes(changes, position) for crate in prepared for changes in crate.lanes)
+            )
+            await self._tables.commit([crate.rows for crate in prepared], position)
+        self._sender.wake()
+
+    async def _prepare(self, crate_id: str, events: Sequence[Event]) -> _Prepared:
+        read = [(event, codec.fact(event.message, event.position)) for event in events]
+        generation_facts = [fact for _, fact in read if isinstance(fact, GenerationStart | GenerationEnd)]
+        generations = advance(await self._tables.generations(crate_id), generation_facts)
+        facts = {fact: event for event, fact in read if isinstance(fact, Ingested | Embedded | Retired | Erased)}
+        await self._drop_misfits(facts, generations)
+        states = await self._tables.states(
+            crate_id, [fact.document_id for fact in facts], [fact.revision for fact in facts]
+        )
+        while True:
+            made = plan(states, facts)
+            loaded = await self._loader.load(crate_id, made)
+            if not loaded.failures:
+                break
+            for fact, failure in loaded.failures:
+                await self._give_up(facts.pop(fact), failure)
+        lanes = tuple(_lane_changes(crate_id, generations, made, loaded))
+        rows = CrateRows(
+            crate_id=crate_id,
+            plan=made,
+            contents=loaded.contents,
+            generations=tuple(generation_facts),
+            lanes_changed=tuple(changes.generation.start.generation for changes in lanes),
+        )
+        return _Prepared(rows=rows, lanes=lanes)
+
+    async def _drop_misfits(self, facts: dict[Fact, Event], generations: Sequence[Generation]) -> None:
+        for fact in [fact for fact in facts if isinstance(fact, Embedded)]:
+            generation = named(generations, fact.generation)
+            if generation is not None and generation.status is GenerationStatus.FAILED:
+                # A failed generation never serves, and later successes don't revive it.
+                del facts[fact]
+                continue
+            problem = _misfit(fact, generation)
+            if problem:
+                await self._give_up(facts.pop(fact), Rejected(problem))
+
+    async def _give_up(self, event: Event, failure: Failure) -> None:
+        """Record one event that can't be applied; its neighbours in the batch go on."""
+        if isinstance(failure, NotFound) and await self._erased_later(event):
+            return
+        telemetry.failed(self._bus.role, event, failure, final=True)
+        await failures.record(self._bus, event, failure)
+
+    async def _erased_later(self, event: Event) -> bool:
+        erased = await self._bus.last_named(
+            crate=event.crate, service="ingest", aggregate=event.aggregate, name="DocumentErased"
+        )
+        return erased is not None and erased.position > event.position
+
+    async def _write_lanes(self, changes: _LaneChanges, position: int) -> None:
+        start = changes.generation.start
+        keyword = await self._keyword_lanes.open(changes.crate_id, start.generation)
+        vector = await self._vector_lanes.open(changes.crate_id, start.generation, start.dimension)
+        await asyncio.gather(keyword.replace(changes.keyword, position), vector.replace(changes.vector, position))
+
+
+def batches(events: Sequence[Event], most_records: int) -> Iterator[Sequence[Event]]:
+    """Cut a batch so that its content fits in memory.
+
+    Args:
+        events: In log order.
+        most_records: Chunks in one part, unless a single event has more.
+
+    Yields:
+        Consecutive parts.
+    """
+    part: list[Event] = []
+    records = 0
+    for event in events:
+        count = codec.record_count(event.message)
+        if part and records + count > most_records:
+            yield part
+            part, records = [], 0
+        part.append(event)
+        records += count
+    if part:
+        yield part
+
+
+def _lane_changes(
+    crate_id: str, generations: Sequence[Generation], made: Plan, loaded: Loaded
+) -> Iterator[_LaneChanges]:
+    for generation in generations:
+        if generation.status is GenerationStatus.FAILED:
+            continue
+        mine = {fact.document_id for fact in made.shown if fact.generation == generation.start.generation}
+        gone = made.hidden
+        keyword = [change for change in loaded.keyword if change.document_id in mine]
+        vector = [change for change in loaded.vector if change.document_id in mine]
+        if gone or keyword:
+            yield _LaneChanges(
+                crate_id=crate_id,
+                generation=generation,
+                keyword=(*(KeywordChange(document_id) for document_id in gone), *keyword),
+                vector=(*(VectorChange(document_id) for document_id in gone), *vector),
+            )
+
+
+def _misfit(fact: Embedded, generation: Generation | None) -> str:
+    name = f"revision {fact.revision} of document {fact.document_id}"
+    if generation is None:
+        return f"{name} was embedded for generation {fact.generation}, which doesn't exist: ingest the document again"
+    start = generation.start
+    if fact.record_count and (fact.model_id, fact.dimension) != (start.model_id, start.dimension):
+        return (
+            f"{name} has vectors of {fact.model_id} with {fact.dimension} dimensions, but generation {start.generation} "
+            f"is built on {start.model_id} with {start.dimension}: restore that embedding provider and ingest again"
+        )
+    return ""

@@ -1,0 +1,140 @@
+"""Rebuilds lanes that are behind the rows: a lane folder that was lost, or an older copy of one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from services.index.codec import packs as codec
+from services.index.domain import build
+from services.index.domain.content import ShownRevision
+from services.index.domain.generations import Generation, GenerationStatus
+from services.index.domain.records import KeywordChange, VectorChange
+from services.index.gate import Gate
+from services.index.loading import Loader
+from services.index.ports import KeywordLane, KeywordLanes, Lane, Tables, VectorLane, VectorLanes
+from services.kernel import failures
+from services.kernel.bus import Bus
+from services.kernel.errors import Corrupt, Failure, NotFound
+
+_log = logging.getLogger("affidavit.index")
+_PAGE = 200
+
+
+class LaneRebuilder:
+    """Compares lanes with rows at start, rebuilds what is behind, then opens the gate.
+
+    Rows hold the position of the last batch that changed a generation's lanes. Lanes are written before rows, so a
+    lane is never behind them unless its data is gone or older.
+    """
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        loader: Loader,
+        tables: Tables,
+        keyword_lanes: KeywordLanes,
+        vector_lanes: VectorLanes,
+        gate: Gate,
+        batch_records: int,
+    ) -> None:
+        self._bus = bus
+        self._loader = loader
+        self._tables = tables
+        self._keyword_lanes = keyword_lanes
+        self._vector_lanes = vector_lanes
+        self._gate = gate
+        self._batch_records = batch_records
+
+    async def run(self) -> None:
+        """Bring every lane up to the rows, once.
+
+        Raises:
+            Failure: When lanes, tables, packs or log don't answer; call it again, the gate stays closed.
+        """
+        try:
+            for crate_id in await self._tables.crates():
+                for generation in await self._tables.generations(crate_id):
+                    if generation.status is not GenerationStatus.FAILED:
+                        await self._check(crate_id, generation)
+        except Failure as error:
+            self._gate.report(error.message)
+            raise
+        self._gate.open()
+
+    async def _check(self, crate_id: str, generation: Generation) -> None:
+        number, target = generation.start.generation, generation.lane_position
+        keyword = await self._keyword_lanes.open(crate_id, number)
+        if await keyword.position() < target:
+            await keyword.drop()
+            await self._fill_keyword(await self._keyword_lanes.open(crate_id, number), crate_id, generation)
+        vector = await self._vector_lanes.open(crate_id, number, generation.start.dimension)
+        if await vector.position() < target:
+            await vector.drop()
+            vector = await self._vector_lanes.open(crate_id, number, generation.start.dimension)
+            await self._fill_vector(vector, crate_id, generation)
+
+    async def _fill_keyword(self, lane: KeywordLane, crate_id: str, generation: Generation) -> None:
+        async for page in self._pages(crate_id, generation, "keyword"):
+            changes = [await self._keyword_change(crate_id, shown) for shown in page]
+            await lane.replace(changes, page[-1].fact.position)
+        await _finish(lane, lane.replace, generation.lane_position)
+
+    async def _fill_vector(self, lane: VectorLane, crate_id: str, generation: Generation) -> None:
+        async for page in self._pages(crate_id, generation, "vector"):
+            changes = [change for shown in page for change in await self._vector_changes(crate_id, shown)]
+            await lane.replace(changes, page[-1].fact.position)
+        await _finish(lane, lane.replace, generation.lane_position)
+
+    async def _pages(self, crate_id: str, generation: Generation, lane: str) -> AsyncIterator[Sequence[ShownRevision]]:
+        """Searchable revisions in the order of the log, so that each page ends at a higher position."""
+        after = done = 0
+        while True:
+            self._gate.report(f"rebuilding the {lane} lane of crate {crate_id}: {done:,} documents done")
+            found = await self._tables.shown(crate_id, generation.start.generation, after, _PAGE)
+            if not found:
+                return
+            for page in _parts(found, self._batch_records):
+                yield page
+            after, done = found[-1].fact.position, done + len(found)
+
+    async def _keyword_change(self, crate_id: str, shown: ShownRevision) -> KeywordChange:
+        rows = await self._tables.chunks_of(crate_id, shown.fact.document_id, shown.fact.revision)
+        return await asyncio.to_thread(_keyword_change, shown, rows)
+
+    async def _vector_changes(self, crate_id: str, shown: ShownRevision) -> tuple[VectorChange, ...]:
+        try:
+            return (await self._loader.vectors(crate_id, shown.fact, shown.description),)
+        except (NotFound, Corrupt) as error:
+            # One pack that is damaged must not keep every other document from being found.
+            _log.warning("%s has no usable vectors: %s", shown.fact.document_id, error.code)
+            event = await self._bus.last_named(
+                crate=crate_id, service="embedder", aggregate=shown.fact.document_id, name="RecordsEmbedded"
+            )
+            if event is not None:
+                await failures.record(self._bus, event, error)
+            return ()
+
+
+async def _finish(lane: Lane, replace: Callable[[tuple[()], int], Awaitable[None]], position: int) -> None:
+    await replace((), position)
+    await lane.flush()
+
+
+def _keyword_change(shown: ShownRevision, rows: Sequence[bytes]) -> KeywordChange:
+    chunks = [codec.chunk_content(row) for row in rows]
+    return build.keyword_change(shown.fact, shown.description, chunks)
+
+
+def _parts(found: Sequence[ShownRevision], most_records: int) -> list[list[ShownRevision]]:
+    parts: list[list[ShownRevision]] = [[]]
+    records = 0
+    for shown in found:
+        if parts[-1] and records + shown.fact.record_count > most_records:
+            parts.append([])
+            records = 0
+        parts[-1].append(shown)
+        records += shown.fact.record_count
+    return parts

@@ -1,0 +1,184 @@
+"""Edge 2: searches in the lanes, chunks from the rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+from affidavit.index.v1 import index_service_pb2 as pb
+from affidavit.index.v1 import index_service_pb2_grpc as pb_grpc
+
+from services.index.codec import replies as codec
+from services.index.domain import generations, requests
+from services.index.domain.analysis import analyse_query
+from services.index.domain.generations import Generation
+from services.index.domain.records import LaneFilter, LaneHit, TermStatistics
+from services.index.gate import Gate
+from services.index.ports import ChunkReader, KeywordLanes, VectorLanes
+from services.kernel.errors import Conflict, NotAvailableYet, NotFound, Rejected, Unavailable
+
+# A search that meets a batch on its way looks again: the lanes are written before the rows.
+_LOOKS = 4
+_SETTLE_S = 0.25
+_WIDEST = 2 * requests.MAX_LIMIT
+
+Call = grpc.aio.ServicerContext[Any, Any]
+Search = Callable[[int], Awaitable[list[LaneHit]]]
+
+
+class IndexServicer(pb_grpc.IndexServiceServicer):
+    """Serves affidavit.index.v1.IndexService."""
+
+    def __init__(
+        self,
+        *,
+        reader: ChunkReader,
+        keyword_lanes: KeywordLanes,
+        vector_lanes: VectorLanes,
+        gate: Gate,
+        incarnation: bytes,
+    ) -> None:
+        self._reader = reader
+        self._keyword_lanes = keyword_lanes
+        self._vector_lanes = vector_lanes
+        self._gate = gate
+        self._incarnation = incarnation
+
+    async def SearchKeyword(self, request: pb.SearchKeywordRequest, context: Call) -> pb.SearchKeywordResponse:
+        """Rank records by BM25 over the query's words."""
+        _check_limit("limit", request.limit)
+        lane_filter = _filter(request.filter)
+        generation = await self._serving(request.crate_id)
+        terms = analyse_query(request.query)
+        number = generation.start.generation
+        if not terms:
+            position = await self._reader.position()
+            return codec.keyword_response((), (), TermStatistics(0), position=position, generation=number)
+        lane = await self._keyword_lanes.open(request.crate_id, number)
+
+        async def search(limit: int) -> list[LaneHit]:
+            return await lane.search(terms, lane_filter, limit)
+
+        (hits, position), statistics = await asyncio.gather(
+            self._in_force(request.crate_id, search, request.limit), lane.term_statistics(terms, lane_filter.kind)
+        )
+        return codec.keyword_response(hits, terms, statistics, position=position, generation=number)
+
+    async def SearchVector(self, request: pb.SearchVectorRequest, context: Call) -> pb.SearchVectorResponse:
+        """Rank records by cosine."""
+        _check_limit("limit", request.limit)
+        lane_filter = _filter(request.filter)
+        try:
+            vector = codec.query_vector(request.vector)
+        except ValueError as error:
+            raise Rejected(str(error)) from error
+        generation = await self._serving(request.crate_id)
+        start = generation.start
+        if (request.model_id, len(vector)) != (start.model_id, start.dimension):
+            raise Conflict(
+                f"the vector comes from {request.model_id or 'an unnamed model'} with {len(vector)} dimensions, but "
+                f"generation {start.generation} of crate {request.crate_id} is built on {start.model_id} with "
+                f"{start.dimension}: embed the query with that model, or set the crate's embedding provider back to it"
+            )
+        lane = await self._vector_lanes.open(request.crate_id, start.generation, start.dimension)
+
+        async def search(limit: int) -> list[LaneHit]:
+            return await lane.search(vector, lane_filter, limit)
+
+        hits, position = await self._in_force(request.crate_id, search, request.limit)
+        return codec.vector_response(hits, position=position, generation=start.generation)
+
+    async def FetchChunks(self, request: pb.FetchChunksRequest, context: Call) -> pb.FetchChunksResponse:
+        """Read chunks of revisions in force."""
+        _check_limit("the number of keys", len(request.keys))
+        fetched = await self._reader.fetch(
+            request.crate_id, codec.chunk_keys(request.keys), with_terms=request.with_terms
+        )
+        return codec.fetch_response(fetched, with_terms=request.with_terms)
+
+    async def ListChunks(self, request: pb.ListChunksRequest, context: Call) -> pb.ListChunksResponse:
+        """Read one revision page by page."""
+        page_size = request.page_size or requests.DEFAULT_PAGE_SIZE
+        _check_limit("page_size", page_size)
+        revision, first = request.revision, 0
+        if request.page_token:
+            try:
+                revision, first = requests.parse_page_token(request.page_token)
+            except ValueError as error:
+                raise Rejected(
+                    f"page_token {request.page_token[:64]!r} is none of ours: give the last reply's next_page_token"
+                ) from error
+        page = await self._reader.page(request.crate_id, request.document_id, revision, first, page_size)
+        if page is None:
+            wanted = f"revision {revision}" if revision else "a searchable revision"
+            raise NotFound(
+                f"document {request.document_id[:64]!r} of crate {request.crate_id} has no chunks of {wanted}: "
+                "see `affidavit documents` for its status"
+            )
+        return codec.page_response(page)
+
+    async def GetWatermark(self, request: pb.GetWatermarkRequest, context: Call) -> pb.GetWatermarkResponse:
+        """Tell how far the log was applied."""
+        return pb.GetWatermarkResponse(position=await self._reader.position(), incarnation=self._incarnation)
+
+    async def ListGenerations(self, request: pb.ListGenerationsRequest, context: Call) -> pb.ListGenerationsResponse:
+        """List a crate's generations."""
+        found = await self._reader.generations(request.crate_id)
+        return codec.generations_response(found, await self._reader.record_counts(request.crate_id))
+
+    async def Rebuild(self, request: pb.RebuildRequest, context: Call) -> pb.RebuildResponse:
+        """Refuse: further generations aren't built yet."""
+        raise NotAvailableYet("Rebuild is not available yet: a crate keeps its first generation")
+
+    async def ListNeighbours(self, request: pb.ListNeighboursRequest, context: Call) -> pb.ListNeighboursResponse:
+        """Refuse: the relation graph isn't built yet."""
+        raise NotAvailableYet("ListNeighbours is not available yet: relations are not indexed")
+
+    async def GetState(self, request: pb.GetStateRequest, context: Call) -> pb.GetStateResponse:
+        """Refuse: living states aren't built yet."""
+        raise NotAvailableYet("GetState is not available yet: living states are not computed")
+
+    async def _serving(self, crate_id: str) -> Generation:
+        self._gate.check()
+        found = generations.serving(await self._reader.generations(crate_id))
+        if found is None:
+            raise Unavailable(
+                f"crate {crate_id} has no generation that serves yet: it starts once its embedding provider answers; "
+                "retry, or see `affidavit failures`"
+            )
+        return found
+
+    async def _in_force(self, crate_id: str, search: Search, limit: int) -> tuple[list[LaneHit], int]:
+        """Search until every hit's revision is searchable by the rows, a few times at most.
+
+        A hit of another revision means that a batch is on its way: the lanes are ahead of the rows, or the rows went
+        ahead after the lanes were searched. Looking again finds the document once, in the revision that replaced it.
+        """
+        width = limit
+        for look in range(1, _LOOKS + 1):
+            hits = await search(width)
+            standing = await self._reader.standing(crate_id, [hit.document_id for hit in hits])
+            kept = [hit for hit in hits if standing.revisions.get(hit.document_id) == hit.revision]
+            ghosts = len(hits) - len(kept)
+            if not ghosts or look == _LOOKS:
+                break
+            if len(kept) >= limit and look > 1:
+                break
+            width = min(limit + ghosts, _WIDEST)
+            await self._gate.settled(_SETTLE_S)
+        return kept[:limit], standing.position
+
+
+def _check_limit(name: str, value: int) -> None:
+    problem = requests.limit_problem(name, value)
+    if problem:
+        raise Rejected(problem)
+
+
+def _filter(message: pb.LaneFilter) -> LaneFilter:
+    try:
+        return codec.lane_filter(message)
+    except ValueError as error:
+        raise Rejected(str(error)) from error

@@ -1,0 +1,193 @@
+"""However the log is cut into batches, and however often a batch comes again, the index ends in the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.index.domain.documents import DocumentState, Embedded, Erased, Fact, Ingested, Plan, Retired, plan
+from services.index.domain.records import Form
+
+DOCUMENTS = ("a" * 32, "b" * 32)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Fact]:
+    """Facts as the pipeline may emit them: late, twice, for older revisions and older settings."""
+    facts: list[Fact] = []
+    revisions = dict.fromkeys(DOCUMENTS, 0)
+    for position in range(1, draw(st.integers(1, 25)) + 1):
+        document = draw(st.sampled_from(DOCUMENTS))
+        kind = draw(st.sampled_from(("put", "put", "rechunk", "embed", "embed", "embed", "retire", "erase")))
+        latest = revisions[document]
+        revision = draw(st.integers(1, max(latest, 1)))
+        digest = draw(st.sampled_from(("d1", "d2")))
+        if kind == "put":
+            revisions[document] = revision = latest + 1
+        if kind in ("put", "rechunk"):
+            facts.append(
+                Ingested(
+                    document_id=document,
+                    revision=revision,
+                    settings_digest=digest,
+                    form=Form.TEXT,
+                    effective_at=None,
+                    position=position,
+                )
+            )
+        elif kind == "embed":
+            facts.append(_embedded(document, revision, digest, draw(st.integers(0, 2)), position))
+        elif kind == "retire":
+            facts.append(Retired(document_id=document, revision=revision, position=position))
+        else:
+            facts.append(Erased(document_id=document, revision=latest, position=position))
+    return facts
+
+
+def _embedded(document: str, revision: int, digest: str, count: int, position: int) -> Embedded:
+    return Embedded(
+        document_id=document,
+        revision=revision,
+        settings_digest=digest,
+        generation=1,
+        chunks_pack=b"",
+        vectors_pack=b"",
+        record_count=count,
+        model_id="m",
+        dimension=2,
+        form=Form.TEXT,
+        position=position,
+    )
+
+
+class World:
+    """Rows and lanes as the projection keeps them, and the signals that it sent."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, DocumentState] = {}
+        self.revisions: dict[tuple[str, int], tuple[str, int]] = {}
+        self.chunks: dict[tuple[str, int], Embedded] = {}
+        self.lanes: dict[str, Embedded] = {}
+        self.lane_position = 0
+        self.signals: set[tuple[str, int, int]] = set()
+
+    def apply(self, facts: Sequence[Fact], *, crash_before_rows: bool = False) -> None:
+        made = plan(self._loaded(facts), facts)
+        self._write_lanes(made, facts[-1].position)
+        if not crash_before_rows:
+            self._write_rows(made)
+
+    def _loaded(self, facts: Sequence[Fact]) -> dict[str, DocumentState]:
+        found = {}
+        for fact in facts:
+            if fact.document_id in self.states:
+                found[fact.document_id] = _with_digests(
+                    self.states[fact.document_id],
+                    {
+                        other.revision: self.revisions[other.document_id, other.revision][0]
+                        for other in facts
+                        if other.document_id == fact.document_id
+                        and (other.document_id, other.revision) in self.revisions
+                    },
+                )
+        return found
+
+    def _write_lanes(self, made: Plan, position: int) -> None:
+        if position <= self.lane_position:
+            return
+        for document in made.hidden:
+            self.lanes.pop(document, None)
+        for fact in made.shown:
+            self.lanes[fact.document_id] = fact
+        self.lane_position = position
+
+    def _write_rows(self, made: Plan) -> None:
+        for document, up_to in made.erased:
+            for rows in (self.revisions, self.chunks):
+                for key in [key for key in rows if key[0] == document and key[1] <= up_to]:
+                    del rows[key]
+        for fact in made.ingested:
+            key = (fact.document_id, fact.revision)
+            first = self.revisions.get(key, ("", fact.position))[1]
+            self.revisions[key] = (fact.settings_digest, first)
+        for stored in made.stored:
+            self.chunks[stored.document_id, stored.revision] = stored
+        for state in made.states:
+            self.states[state.document_id] = _with_digests(state, {})
+        self.signals |= {(fact.document_id, fact.revision, fact.position) for fact in made.indexed}
+
+    def visible(self) -> dict[str, Embedded]:
+        return {
+            document: fact
+            for document, fact in self.lanes.items()
+            if self.states[document].current_revision == fact.revision
+        }
+
+
+def _with_digests(state: DocumentState, digests: dict[int, str]) -> DocumentState:
+    return DocumentState(
+        document_id=state.document_id,
+        latest_revision=state.latest_revision,
+        latest_digest=state.latest_digest,
+        current_revision=state.current_revision,
+        current_digest=state.current_digest,
+        current_count=state.current_count,
+        retired=state.retired,
+        erased_revision=state.erased_revision,
+        digests=digests,
+    )
+
+
+def _cuts(facts: Sequence[Fact], sizes: Sequence[int]) -> Iterator[Sequence[Fact]]:
+    at = 0
+    for size in (*sizes, len(facts)):
+        if at < len(facts):
+            yield facts[at : at + size]
+            at += size
+
+
+@given(histories(), st.lists(st.integers(1, 6), max_size=12))
+def test_the_cut_into_batches_does_not_matter(facts: list[Fact], sizes: list[int]) -> None:
+    one_by_one, batched = World(), World()
+    for fact in facts:
+        one_by_one.apply([fact])
+    for batch in _cuts(facts, sizes):
+        batched.apply(batch)
+    assert batched.states == one_by_one.states
+    assert batched.revisions == one_by_one.revisions
+    assert batched.chunks == one_by_one.chunks
+    assert batched.lanes == one_by_one.lanes
+    assert batched.signals == one_by_one.signals
+
+
+@given(histories(), st.lists(st.integers(1, 6), max_size=12), st.integers(0, 24), st.integers(1, 6))
+def test_a_crash_between_lanes_and_rows_leaves_no_trace(
+    facts: list[Fact], sizes: list[int], crash_at: int, ahead: int
+) -> None:
+    whole, crashed = World(), World()
+    for fact in facts:
+        whole.apply([fact])
+    done = 0
+    for batch in _cuts(facts, sizes):
+        if done <= crash_at < done + len(batch):
+            # The lanes get a batch that ends elsewhere than the one that comes after the restart.
+            crashed.apply(facts[done : done + ahead], crash_before_rows=True)
+        crashed.apply(batch)
+        done += len(batch)
+    assert crashed.states == whole.states
+    assert crashed.visible() == whole.visible() == whole.lanes
+
+
+@given(histories())
+def test_no_document_is_found_that_its_state_does_not_show(facts: list[Fact]) -> None:
+    world = World()
+    for fact in facts:
+        world.apply([fact])
+    shown = {
+        document: state.current_revision
+        for document, state in world.states.items()
+        if state.current_revision and state.current_count
+    }
+    assert {document: fact.revision for document, fact in world.lanes.items()} == shown
