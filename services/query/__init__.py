@@ -1,0 +1,1 @@
+"""Query: both lanes side by side, fusion, admission, extractive answers with exact spans."""

@@ -1,0 +1,150 @@
+"""Weighted reciprocal rank fusion of the two lanes.
+
+Source of the formula: Cormack, Clarke and Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual
+Rank Learning Methods", SIGIR 2009, with one weight per lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from services.query.domain.values import Form, LaneHit, RecordKey, RetrievalMode
+
+
+@dataclass(frozen=True, slots=True)
+class LaneWeights:
+    """Share of each lane in the fused score of a candidate.
+
+    Attributes:
+        vector: Weight of the vector lane.
+        keyword: Weight of the keyword lane.
+    """
+
+    vector: float
+    keyword: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A candidate after fusion.
+
+    Attributes:
+        key: The chunk or document.
+        score: Fused score, or the lane's own score where only one lane was asked for.
+        form: Form of its document.
+        keyword_rank: From 1; 0 when the keyword lane did not return it.
+        vector_rank: From 1; 0 when the vector lane did not return it.
+        keyword_score: BM25; 0 when absent.
+        cosine: 0 when absent.
+    """
+
+    key: RecordKey
+    score: float
+    form: Form
+    keyword_rank: int = 0
+    vector_rank: int = 0
+    keyword_score: float = 0.0
+    cosine: float = 0.0
+
+    @property
+    def best_rank(self) -> int:
+        """The better of its ranks, from 1."""
+        return min(rank for rank in (self.keyword_rank, self.vector_rank) if rank)
+
+
+def collapse(hits: Sequence[LaneHit]) -> tuple[LaneHit, ...]:
+    """Keep the best record of each source chunk, so that a chunk has one rank in its lane.
+
+    Args:
+        hits: A lane's records, best first; a chunk may come several times.
+
+    Returns:
+        One hit per chunk, in the order of the chunk's best record.
+    """
+    best: dict[RecordKey, LaneHit] = {}
+    for hit in hits:
+        best.setdefault(hit.key, hit)
+    return tuple(best.values())
+
+
+def fuse(
+    keyword: Sequence[LaneHit],
+    vector: Sequence[LaneHit],
+    *,
+    weights: Mapping[Form, LaneWeights],
+    k: int,
+) -> tuple[Fused, ...]:
+    """Fuse both lanes: the sum over the lanes that hold a record of weight / (k + rank).
+
+    Args:
+        keyword: The keyword lane's records, best first.
+        vector: The vector lane's records, best first.
+        weights: Weights per form; a candidate is weighed by its own form.
+        k: Rank constant, at least 1.
+
+    Returns:
+        Candidates by (score, best rank, id). A lane without a record adds nothing: there is no phantom rank.
+    """
+    candidates: dict[RecordKey, Fused] = {}
+    for rank, hit in enumerate(collapse(keyword), start=1):
+        score = weights[hit.form].keyword / (k + rank)
+        candidates[hit.key] = Fused(hit.key, score, hit.form, keyword_rank=rank, keyword_score=hit.score)
+    for rank, hit in enumerate(collapse(vector), start=1):
+        # The form is the document's, so a candidate of both lanes is weighed alike whichever list came first.
+        held = candidates.get(hit.key, Fused(hit.key, 0.0, hit.form))
+        candidates[hit.key] = Fused(
+            hit.key,
+            held.score + weights[held.form].vector / (k + rank),
+            held.form,
+            keyword_rank=held.keyword_rank,
+            vector_rank=rank,
+            keyword_score=held.keyword_score,
+            cosine=hit.score,
+        )
+    return tuple(sorted(candidates.values(), key=_order))
+
+
+def rank_one_lane(hits: Sequence[LaneHit], mode: RetrievalMode) -> tuple[Fused, ...]:
+    """Rank by one lane alone, with the lane's own score.
+
+    Args:
+        hits: The lane's records, best first.
+        mode: LEXICAL or SEMANTIC: which lane the hits come from.
+
+    Returns:
+        Candidates by (score, rank, id).
+    """
+    lexical = mode is RetrievalMode.LEXICAL
+    ranked = [
+        Fused(
+            hit.key,
+            hit.score,
+            hit.form,
+            keyword_rank=rank if lexical else 0,
+            vector_rank=0 if lexical else rank,
+            keyword_score=hit.score if lexical else 0.0,
+            cosine=0.0 if lexical else hit.score,
+        )
+        for rank, hit in enumerate(collapse(hits), start=1)
+    ]
+    return tuple(sorted(ranked, key=_order))
+
+
+def best_per_document(candidates: Sequence[Fused]) -> tuple[Fused, ...]:
+    """Keep the best candidate of each document.
+
+    Args:
+        candidates: In order.
+
+    Returns:
+        One candidate per document, order kept.
+    """
+    best: dict[str, Fused] = {}
+    for candidate in candidates:
+        best.setdefault(candidate.key.document_id, candidate)
+    return tuple(best.values())
+
+
+def _order(candidate: Fused) -> tuple[float, int, RecordKey]:
+    return (-candidate.score, candidate.best_rank, candidate.key)

@@ -1,0 +1,207 @@
+"""Profiles: frozen manifests of everything that shapes a search or an answer.
+
+A manifest holds whole numbers and truth values only, so that its encoding, and with it the digest in a receipt, is the
+same everywhere. Shares and weights are in millionths (ppm).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+
+from services.query.domain.evidence import EvidenceRule, SoftMatch
+from services.query.domain.fusion import LaneWeights
+from services.query.domain.values import Form
+
+PPM = 1_000_000
+Plain = int | str | bool | dict[str, "Plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Named feature flags."""
+
+    receipts: bool = True
+    marker_repair: bool = True
+    abstention: bool = True
+    soft_word_match: bool = True
+    relations: bool = False
+    living_state: bool = False
+    smallest_evidence_set: bool = False
+    citation_controller: bool = False
+    surface_routing: bool = False
+    coverage_and_answer_sets: bool = False
+    reranking: bool = False
+    multi_lane: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FormWeights:
+    """Shares of the lanes in percent, vector and keyword, by the candidate's form."""
+
+    text_vector: int
+    text_keyword: int
+    structured_vector: int
+    structured_keyword: int
+    informal_vector: int
+    informal_keyword: int
+
+    def by_form(self) -> dict[Form, LaneWeights]:
+        """The weights as fractions."""
+        return {
+            Form.TEXT: LaneWeights(self.text_vector / 100, self.text_keyword / 100),
+            Form.STRUCTURED: LaneWeights(self.structured_vector / 100, self.structured_keyword / 100),
+            Form.INFORMAL: LaneWeights(self.informal_vector / 100, self.informal_keyword / 100),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWeights:
+    """An evidence rule in ppm; see `EvidenceRule`."""
+
+    coverage: int
+    own: int
+    name_missing: int
+    number_missing: int
+    focus_missing: int
+    meaning: int
+    holds: int
+    bias: int
+
+    def rule(self) -> EvidenceRule:
+        """The rule as fractions."""
+        return EvidenceRule(
+            coverage=self.coverage / PPM,
+            own=self.own / PPM,
+            name_missing=self.name_missing / PPM,
+            number_missing=self.number_missing / PPM,
+            focus_missing=self.focus_missing / PPM,
+            meaning=self.meaning / PPM,
+            holds=self.holds / PPM,
+            bias=self.bias / PPM,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionNumbers:
+    """When a candidate counts; see `admission`."""
+
+    coverage_ppm: int
+    cosine_ppm: int
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceNumbers:
+    """How units are weighed; see `question`, `evidence` and `extractive`."""
+
+    term_floor_ppm: int
+    generic_ppm: int
+    soft_low_ppm: int
+    soft_high_ppm: int
+    soft_most_ppm: int
+    near_ppm: int
+    body_ppm: int
+    shortlist: int
+    embedded_texts: int
+    with_meaning: RuleWeights
+    by_words: RuleWeights
+    max_sentences: int
+    companion_margin_ppm: int
+    duplicate_ppm: int
+
+    def soft(self) -> SoftMatch:
+        """Credits as fractions."""
+        return SoftMatch(
+            low=self.soft_low_ppm / PPM,
+            high=self.soft_high_ppm / PPM,
+            most=self.soft_most_ppm / PPM,
+            near=self.near_ppm / PPM,
+            body=self.body_ppm / PPM,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A frozen manifest.
+
+    Attributes:
+        name: As a crate's settings name it.
+        manifest: Version of the manifest's own layout.
+        features: What is on.
+        rank_constant: K of reciprocal rank fusion.
+        lane_depth: Candidates asked of each lane.
+        weights: Shares of the lanes.
+        admission: When a candidate counts.
+        evidence: How units of evidence are weighed.
+    """
+
+    name: str
+    manifest: int
+    features: Features
+    rank_constant: int
+    lane_depth: int
+    weights: FormWeights
+    admission: AdmissionNumbers
+    evidence: EvidenceNumbers
+
+    def as_map(self) -> dict[str, Plain]:
+        """The manifest as nested maps of plain values, ready to be encoded."""
+        return _plain_map(self)
+
+
+def _plain_map(value: object) -> dict[str, Plain]:
+    held = ((field.name, getattr(value, field.name)) for field in fields(value))  # type: ignore[arg-type]  # a dataclass
+    return {name: _plain_map(item) if is_dataclass(item) else item for name, item in held}
+
+
+V1 = Profile(
+    name="v1",
+    manifest=1,
+    features=Features(),
+    rank_constant=60,
+    lane_depth=100,
+    weights=FormWeights(
+        text_vector=60,
+        text_keyword=40,
+        structured_vector=80,
+        structured_keyword=20,
+        informal_vector=60,
+        informal_keyword=40,
+    ),
+    admission=AdmissionNumbers(coverage_ppm=300_000, cosine_ppm=500_000),
+    evidence=EvidenceNumbers(
+        term_floor_ppm=400_000,
+        generic_ppm=500_000,
+        soft_low_ppm=400_000,
+        soft_high_ppm=800_000,
+        soft_most_ppm=900_000,
+        near_ppm=600_000,
+        body_ppm=400_000,
+        shortlist=16,
+        embedded_texts=256,
+        with_meaning=RuleWeights(
+            coverage=4_260_000,
+            own=3_130_000,
+            name_missing=-1_090_000,
+            number_missing=-980_000,
+            focus_missing=-1_920_000,
+            meaning=2_590_000,
+            holds=1_310_000,
+            bias=-7_000_000,
+        ),
+        by_words=RuleWeights(
+            coverage=5_110_000,
+            own=3_690_000,
+            name_missing=-1_230_000,
+            number_missing=-980_000,
+            focus_missing=-2_110_000,
+            meaning=0,
+            holds=1_410_000,
+            bias=-6_050_000,
+        ),
+        max_sentences=3,
+        companion_margin_ppm=1_000_000,
+        duplicate_ppm=800_000,
+    ),
+)
+
+PROFILES = {V1.name: V1}
