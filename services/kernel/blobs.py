@@ -7,6 +7,7 @@ event that names it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
@@ -96,7 +97,8 @@ class FolderBlobs:
             part.rename(path)
             _sync_folder(path.parent)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
             raise Unavailable(f"blob {path.name} can't be written: {error.strerror}; free disk space?") from error
 
     def _make_folders(self, folder: Path) -> None:

@@ -192,6 +192,7 @@ class Bus:
             Corrupt: When it can't be read.
             Unavailable: When the log doesn't answer.
         """
+        envelope.check_tokens(crate, service, aggregate)
         name = stream or topology.KNOWLEDGE
         root = topology.SUBJECT_ROOTS[name]
         found = await self._last(name, f"{root}.{crate}.{service}.{aggregate}.>")
@@ -215,6 +216,7 @@ class Bus:
             Corrupt: When it can't be read.
             Unavailable: When the log doesn't answer.
         """
+        envelope.check_tokens(crate, service, aggregate)
         root = topology.SUBJECT_ROOTS[topology.KNOWLEDGE]
         token = envelope.subject_token(name)
         found = await self._last(topology.KNOWLEDGE, f"{root}.{crate}.{service}.{aggregate}.{token}")

@@ -112,15 +112,27 @@ def _message_class(token: str, service: str, stream: str) -> type[Message]:
     raise KeyError(f"unknown event {token!r} of {service!r} in {stream}")
 
 
+def check_tokens(*tokens: str) -> None:
+    """Refuse what isn't a plain subject token: a wildcard would read other crates.
+
+    Args:
+        tokens: Crates, roles or aggregates.
+
+    Raises:
+        ValueError: Naming the first that isn't plain.
+    """
+    for token in tokens:
+        if not _TOKEN.fullmatch(token):
+            raise ValueError(f"{token[:80]!r} can't stand in a subject: letters, digits, '_' and '-' only, 1 to 64")
+
+
 def subject(row: topology.EventType, *, crate: str, aggregate: str) -> str:
     """Subject of one event: root, crate, service, aggregate, event.
 
     Raises:
         ValueError: When crate or aggregate isn't a plain subject token.
     """
-    for token in (crate, aggregate):
-        if not _TOKEN.fullmatch(token):
-            raise ValueError(f"{token!r} can't stand in a subject: letters, digits, '_' and '-' only, 1 to 64")
+    check_tokens(crate, aggregate)
     return f"{topology.SUBJECT_ROOTS[row.stream]}.{crate}.{row.service}.{aggregate}.{subject_token(row.name)}"
 
 
