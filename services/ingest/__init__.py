@@ -1,0 +1,1 @@
+"""Ingest: crates, jobs, documents and their revisions; the pipeline's first step."""

@@ -1,0 +1,1 @@
+"""One file per technology: Postgres tables, packs, processes, NATS."""

@@ -1,0 +1,255 @@
+"""Events of the log <-> facts of the domain."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from affidavit.chunker.v1.chunker_events_pb2 import DocumentChunked
+from affidavit.embedder.v1.embedder_events_pb2 import RecordsEmbedded
+from affidavit.event.v1 import envelope_pb2
+from affidavit.index.v1.index_events_pb2 import RevisionIndexed
+from affidavit.ingest.v1 import ingest_events_pb2 as pb
+
+from services.ingest.codec import configuration
+from services.ingest.codec.configuration import moment, timestamp
+from services.ingest.domain.chunking import ChunkSettings
+from services.ingest.domain.documents import Form, Manifest, Pack, PutDecision, PutOutcome, submission_of
+from services.ingest.domain.lifecycle import Chunked, Embedded, Erased, Failed, Indexed, Ingested, Retired
+from services.ingest.domain.refusals import Refused
+from services.ingest.domain.values import CrateRow, Fact, JobRow
+from services.kernel.envelope import Event
+
+OWN_SERVICE: Final = "ingest"
+CRATE_AGGREGATE: Final = "crate"
+_JOB_PREFIX: Final = "job-"
+KNOWLEDGE_EVENTS: Final = (
+    "CrateConfigured",
+    "JobConfigured",
+    "DocumentIngested",
+    "DocumentRetired",
+    "DocumentErased",
+    "DocumentChunked",
+    "RecordsEmbedded",
+    "TaskFailed",
+)
+SIGNAL_EVENTS: Final = ("RevisionIndexed",)
+FORMS: Final = {
+    envelope_pb2.FORM_TEXT: Form.TEXT,
+    envelope_pb2.FORM_STRUCTURED: Form.STRUCTURED,
+    envelope_pb2.FORM_INFORMAL: Form.INFORMAL,
+}
+
+
+def job_aggregate(job_id: str) -> str:
+    """Aggregate of a job: can't be taken for a document's, which is hexadecimal."""
+    return f"{_JOB_PREFIX}{job_id}"
+
+
+def pack(message: envelope_pb2.PackRef) -> Pack:
+    """Read a reference to a pack."""
+    return Pack(message.id, message.size_bytes)
+
+
+def pack_message(value: Pack) -> envelope_pb2.PackRef:
+    """Write a reference to a pack."""
+    return envelope_pb2.PackRef(id=value.id, size_bytes=value.size_bytes)
+
+
+def crate_configured(crate: CrateRow) -> pb.CrateConfigured:
+    """Write the whole state of a crate."""
+    return pb.CrateConfigured(
+        revision=crate.revision,
+        settings=configuration.settings_message(crate.settings),
+        providers=[configuration.provider_message(provider) for provider in crate.providers],
+        secret=pack_message(crate.secret),
+        configured_at=timestamp(crate.configured_at),
+    )
+
+
+def crate_row(crate_id: str, position: int, message: pb.CrateConfigured) -> CrateRow:
+    """Read the whole state of a crate."""
+    return CrateRow(
+        crate_id=crate_id,
+        revision=message.revision,
+        settings=configuration.stored_settings(message.settings),
+        providers=configuration.providers(message.providers),
+        secret=pack(message.secret),
+        configured_at=moment("configured_at", message.configured_at),
+        position=position,
+    )
+
+
+def job_configured(job: JobRow) -> pb.JobConfigured:
+    """Write the state of a job."""
+    return pb.JobConfigured(
+        job_id=job.job_id,
+        chunking=configuration.chunk_message(job.chunking),
+        configured_at=timestamp(job.configured_at),
+    )
+
+
+def job_row(crate_id: str, position: int, message: pb.JobConfigured) -> JobRow:
+    """Read the state of a job."""
+    return JobRow(
+        crate_id=crate_id,
+        job_id=message.job_id,
+        chunking=configuration.chunk_settings(message.chunking),
+        configured_at=moment("configured_at", message.configured_at),
+        position=position,
+    )
+
+
+def document_ingested(
+    document_id: str,
+    decision: PutDecision,
+    *,
+    source: Pack,
+    chunking: ChunkSettings,
+    job_id: str,
+    form: Form,
+    effective_at: datetime,
+    ingested_at: datetime,
+) -> pb.DocumentIngested:
+    """Write what a put came to.
+
+    Args:
+        document_id: Document.
+        decision: What is recorded.
+        source: Its source pack.
+        chunking: Settings that shape its chunks.
+        job_id: Job, or empty.
+        form: Weighing and indexing.
+        effective_at: When the revision comes into force.
+        ingested_at: When the revision was recorded.
+
+    Returns:
+        The event's body.
+    """
+    return pb.DocumentIngested(
+        document_id=document_id,
+        revision=decision.revision,
+        source=pack_message(source),
+        chunking=configuration.chunk_message(chunking),
+        settings_digest=decision.settings_digest,
+        job_id=job_id,
+        form=configuration.inverse(FORMS)[form],
+        effective_at=timestamp(effective_at),
+        ingested_at=timestamp(ingested_at),
+        rechunk=decision.outcome is PutOutcome.RECHUNKED,
+    )
+
+
+def document_retired(document_id: str, revision: int, now: datetime) -> pb.DocumentRetired:
+    """Write that a document is out of force."""
+    return pb.DocumentRetired(document_id=document_id, revision=revision, retired_at=timestamp(now))
+
+
+def document_erased(document_id: str, revision: int, now: datetime) -> pb.DocumentErased:
+    """Write that a document's content is gone."""
+    return pb.DocumentErased(document_id=document_id, revision=revision, erased_at=timestamp(now))
+
+
+def _ingested(event: Event, message: pb.DocumentIngested, manifest: Manifest | None) -> Ingested:
+    return Ingested(
+        crate_id=event.crate,
+        document_id=message.document_id,
+        position=event.position,
+        revision=message.revision,
+        source=pack(message.source),
+        chunking=configuration.chunk_settings(message.chunking),
+        settings_digest=message.settings_digest,
+        job_id=message.job_id,
+        form=configuration.choice(FORMS, "form", message.form),
+        effective_at=moment("effective_at", message.effective_at),
+        ingested_at=moment("ingested_at", message.ingested_at),
+        manifest=manifest,
+        rechunk=message.rechunk,
+        submission=submission_of(event.key),
+    )
+
+
+def fact(event: Event, manifest: Manifest | None = None) -> Fact:
+    """Read an event of the log.
+
+    Args:
+        event: One of `KNOWLEDGE_EVENTS` or `SIGNAL_EVENTS`.
+        manifest: For DocumentIngested: what its pack says, None when the pack is gone.
+
+    Returns:
+        The fact.
+
+    Raises:
+        Refused: When the event holds a value that no release writes, or is of another kind.
+    """
+    match event.message:
+        case pb.DocumentIngested() as message:
+            return _ingested(event, message, manifest)
+        case pb.CrateConfigured() as message:
+            return crate_row(event.crate, event.position, message)
+        case pb.JobConfigured() as message:
+            return job_row(event.crate, event.position, message)
+        case pb.DocumentRetired() | pb.DocumentErased() as message:
+            return _ended(event, message)
+        case envelope_pb2.TaskFailed() as message:
+            return _failed(event, message)
+        case DocumentChunked() | RecordsEmbedded() | RevisionIndexed() as message:
+            return _step(event, message)
+        case _:
+            raise Refused(f"event {event.position} is {event.name}, which ingest doesn't follow")
+
+
+def _ended(event: Event, message: pb.DocumentRetired | pb.DocumentErased) -> Retired | Erased:
+    kind = Retired if isinstance(message, pb.DocumentRetired) else Erased
+    return kind(
+        crate_id=event.crate,
+        document_id=message.document_id,
+        position=event.position,
+        revision=message.revision,
+        submission=submission_of(event.key),
+    )
+
+
+def _step(event: Event, message: DocumentChunked | RecordsEmbedded | RevisionIndexed) -> Chunked | Embedded | Indexed:
+    if isinstance(message, RevisionIndexed):
+        return Indexed(
+            crate_id=event.crate,
+            document_id=message.document_id,
+            position=event.position,
+            revision=message.revision,
+            applied=message.position,
+        )
+    if isinstance(message, DocumentChunked):
+        return Chunked(
+            crate_id=event.crate,
+            document_id=message.document_id,
+            position=event.position,
+            revision=message.revision,
+            settings_digest=message.settings_digest,
+            chunks=message.chunk_count,
+        )
+    return Embedded(
+        crate_id=event.crate,
+        document_id=message.document_id,
+        position=event.position,
+        revision=message.revision,
+        settings_digest=message.settings_digest,
+        records=message.record_count,
+    )
+
+
+def _failed(event: Event, message: envelope_pb2.TaskFailed) -> Failed:
+    return Failed(
+        crate_id=event.crate,
+        document_id=message.document_id,
+        position=event.position,
+        revision=message.revision,
+        service=message.service,
+        stream=message.stream,
+        event_position=message.position,
+        code=message.code,
+        reason=message.reason,
+        attempts=message.attempts,
+        failed_at=moment("failed_at", message.failed_at),
+        own=event.service == OWN_SERVICE,
+    )

@@ -1,0 +1,242 @@
+"""Publishers' events, CloudEvents 1.0 in structured JSON -> submissions; replies -> JSON.
+
+Source: CloudEvents JSON event format 1.0.2. Extension attributes that have no meaning here are the document's metadata.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from services.ingest.domain.headers import Header
+from services.ingest.domain.refusals import Refused
+
+MAX_BODY_BYTES: Final = 512 * 1024
+# A body of the largest size in base64, and room for its attributes.
+MAX_EVENT_BYTES: Final = 960 * 1024
+_CONTEXT: Final = frozenset(
+    {
+        "specversion",
+        "id",
+        "source",
+        "type",
+        "subject",
+        "time",
+        "data",
+        "data_base64",
+        "datacontenttype",
+        "dataschema",
+        "traceparent",
+        "tracestate",
+    }
+)
+_HEADER: Final = {"uri": "uri", "title": "title", "jobid": "job_id", "sourcedomain": "source_domain"}
+_EFFECTIVE: Final = "effectiveat"
+
+
+class SubmissionKind(StrEnum):
+    """What a publisher asks for."""
+
+    PUT = "dev.affidavit.document.put"
+    RETIRE = "dev.affidavit.document.retire"
+    ERASE = "dev.affidavit.document.erase"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """One event of a publisher.
+
+    Attributes:
+        kind: What it asks for.
+        source: Who sends it; with `event_id` it names the event.
+        event_id: Unique for its source.
+        header: What it says about the document; for a retire or an erase only the source id.
+        body: Original bytes; empty for a retire or an erase.
+    """
+
+    kind: SubmissionKind
+    source: str
+    event_id: str
+    header: Header
+    body: bytes
+
+
+def submission(payload: bytes) -> Submission:
+    """Read a publisher's event.
+
+    Args:
+        payload: CloudEvents JSON.
+
+    Returns:
+        The submission; its header is checked later.
+
+    Raises:
+        Refused: When it isn't one; the message names the attribute and what belongs there.
+    """
+    event = _parse(payload)
+    if event.get("specversion") != "1.0":
+        raise Refused('specversion must be "1.0": send CloudEvents 1.0 in structured JSON')
+    kind_name = _required(event, "type")
+    try:
+        kind = SubmissionKind(kind_name)
+    except ValueError as error:
+        raise Refused(f"type {kind_name[:80]!r} is unknown: use one of {', '.join(SubmissionKind)}") from error
+    source, event_id = _required(event, "source"), _required(event, "id")
+    subject = _required(event, "subject")
+    if kind is not SubmissionKind.PUT:
+        return Submission(kind=kind, source=source, event_id=event_id, header=Header(source_id=subject), body=b"")
+    media_type, charset = _content_type(_text(event, "datacontenttype"))
+    body = _body(event, media_type)
+    if len(body) > MAX_BODY_BYTES:
+        raise Refused(
+            f"the body of {subject[:80]!r} has {len(body)} bytes: events hold at most {MAX_BODY_BYTES}, "
+            "send it with UploadDocument"
+        )
+    header = Header(
+        source_id=subject,
+        media_type=media_type,
+        # Text in JSON is Unicode, whatever the content type says of a charset.
+        charset=charset if "data_base64" in event else "utf-8",
+        metadata=_metadata(event),
+        effective_at=_effective(event),
+        **{field: _text(event, name) for name, field in _HEADER.items()},
+    )
+    return Submission(kind=kind, source=source, event_id=event_id, header=header, body=body)
+
+
+def reply(*, position: int, revision: int, outcome: str, document_id: str, notices: tuple[str, ...] = ()) -> bytes:
+    """Write what a submission came to.
+
+    Args:
+        position: KNOWLEDGE position of the fact that holds.
+        revision: Revision of the document.
+        outcome: In a word.
+        document_id: Document.
+        notices: What the publisher should know.
+
+    Returns:
+        JSON.
+    """
+    return json.dumps(
+        {
+            "position": position,
+            "revision": revision,
+            "outcome": outcome,
+            "document_id": document_id,
+            "notices": list(notices),
+        }
+    ).encode()
+
+
+def refusal(code: str, message: str) -> bytes:
+    """Write why a submission was refused.
+
+    Args:
+        code: Stable code of the outcome.
+        message: What happened and what to do next.
+
+    Returns:
+        JSON.
+    """
+    return json.dumps({"error": {"code": code, "message": message}}).encode()
+
+
+def _parse(payload: bytes) -> dict[str, Any]:
+    if len(payload) > MAX_EVENT_BYTES:
+        raise Refused(
+            f"the event has {len(payload)} bytes: at most {MAX_EVENT_BYTES}; send large bodies with UploadDocument"
+        )
+    try:
+        event = json.loads(payload, parse_constant=_no_constant)
+    except RecursionError as error:
+        raise Refused("the event is nested too deeply to be read") from error
+    except ValueError as error:
+        raise Refused(f"the event isn't JSON: {_where(error)}") from error
+    if not isinstance(event, dict):
+        raise Refused("the event isn't a JSON object: send one CloudEvents 1.0 event, no batch")
+    return event
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _where(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at character {error.pos}"
+    return "it must be UTF-8 and hold finite numbers"
+
+
+def _text(event: dict[str, Any], name: str) -> str:
+    value = event.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Refused(f"{name} must be a string")
+    return value
+
+
+def _required(event: dict[str, Any], name: str) -> str:
+    value = _text(event, name)
+    if not value:
+        hint = "the document's source id" if name == "subject" else "see the CloudEvents 1.0 specification"
+        raise Refused(f"{name} is missing or empty: {hint}")
+    return value
+
+
+def _content_type(value: str) -> tuple[str, str]:
+    media_type, *parameters = value.split(";")
+    for parameter in parameters:
+        name, _, given = parameter.strip().partition("=")
+        if name.strip().lower() == "charset":
+            return media_type.strip().lower(), given.strip().strip('"')
+    return media_type.strip().lower(), ""
+
+
+def _body(event: dict[str, Any], media_type: str) -> bytes:
+    if ("data" in event) == ("data_base64" in event):
+        raise Refused("the event must have either data or data_base64")
+    if "data_base64" in event:
+        try:
+            return base64.b64decode(_text(event, "data_base64"), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise Refused("data_base64 isn't base64") from error
+    data = event["data"]
+    if not media_type or media_type == "application/json" or media_type.endswith("+json"):
+        return json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    if not isinstance(data, str):
+        raise Refused(f"data must be a string for {media_type}, or use data_base64")
+    return data.encode("utf-8", "surrogatepass")
+
+
+def _metadata(event: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    known = _CONTEXT | _HEADER.keys() | {_EFFECTIVE}
+    entries = []
+    for name in sorted(event.keys() - known):
+        value = event[name]
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            value = str(value).lower()
+        if not isinstance(value, str | int):
+            raise Refused(f"attribute {name[:80]!r} must be a string, an integer or a boolean")
+        entries.append((name, str(value)))
+    return tuple(entries)
+
+
+def _effective(event: dict[str, Any]) -> datetime | None:
+    given = _text(event, _EFFECTIVE)
+    if not given:
+        return None
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError as error:
+        raise Refused(f"{_EFFECTIVE} {given[:40]!r} isn't an RFC 3339 time") from error
+    if moment.tzinfo is None:
+        raise Refused(f"{_EFFECTIVE} {given[:40]!r} names no time zone: end it with Z or an offset")
+    return moment

@@ -1,0 +1,276 @@
+"""Commands on documents: put, retire, erase."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from google.protobuf.message import Message
+
+from services.ingest.codec import facts
+from services.ingest.commands.log import ATTEMPTS, Decided, Journal, contended
+from services.ingest.commands.outcomes import outcomes
+from services.ingest.domain import documents, headers
+from services.ingest.domain.chunking import ChunkSettings, limited
+from services.ingest.domain.documents import Held, Manifest, Prepared, PutDecision, PutOutcome
+from services.ingest.domain.headers import Header
+from services.ingest.domain.values import EndResult, PutResult, PutState, SourceAddress, Submitted
+from services.ingest.ports import Preparer, Sources, Tables
+from services.kernel.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Put:
+    """A put whose body was read."""
+
+    crate_id: str
+    document_id: str
+    header: Header
+    submission: str
+    body: bytes
+    prepared: Prepared
+    manifest: Manifest
+    digest: bytes
+
+
+class Documents:
+    """Puts, retires and erases documents, log first."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        tables: Tables,
+        sources: Sources,
+        preparer: Preparer,
+        clock: Callable[[], datetime],
+        max_in_flight: int,
+    ) -> None:
+        """Keep what the commands need.
+
+        Args:
+            journal: Log and own tables.
+            tables: Projected rows.
+            sources: Packs.
+            preparer: Reads bodies.
+            clock: Aware, UTC.
+            max_in_flight: Puts in work at once; others wait for their turn.
+        """
+        self._journal = journal
+        self._tables = tables
+        self._sources = sources
+        self._preparer = preparer
+        self._clock = clock
+        self._turns = asyncio.Semaphore(max_in_flight)
+        self._secrets: dict[str, bytes] = {}
+
+    async def identify(self, crate_id: str, source_id: str) -> str:
+        """Id of the document of that name.
+
+        Args:
+            crate_id: Crate.
+            source_id: As the caller gave it.
+
+        Returns:
+            Document id, whether or not there is such a document.
+
+        Raises:
+            Rejected: When the name can't be one.
+            NotFound: When there is no such crate.
+        """
+        with outcomes():
+            name = headers.source_id(source_id)
+        return headers.document_id(await self._secret(crate_id), name)
+
+    async def submission_id(self, crate_id: str, source: str, event_id: str) -> str:
+        """Stand-in for a publisher's event."""
+        return headers.submission_id(await self._secret(crate_id), source, event_id)
+
+    async def put(self, crate_id: str, header: Header, body: bytes, submission: str = "") -> PutResult:
+        """Record a document, or find that nothing changed.
+
+        Args:
+            crate_id: Crate.
+            header: What the caller says about it.
+            body: Original bytes.
+            submission: Stand-in for the publisher's event, empty for none.
+
+        Returns:
+            What it came to; its fact is on disk and can be read.
+
+        Raises:
+            Rejected: When header or body can't be used.
+            NotFound: When there is no such crate or job.
+            Conflict: When others keep changing the document.
+            Unavailable: When log, packs or tables don't answer.
+        """
+        async with self._turns:
+            with outcomes():
+                checked, notices = headers.check_header(header)
+            document_id = await self.identify(crate_id, checked.source_id)
+            state = await self._state(crate_id, document_id, checked.job_id, submission)
+            if state.submitted is not None:
+                return _repeated(state.submitted)
+            _chunking(checked, state)
+            with outcomes():
+                prepared = await self._preparer.prepare(crate_id, checked, body)
+            metadata, more = headers.merge_metadata(checked.metadata, dict(prepared.metadata))
+            manifest = documents.make_manifest(checked, prepared, metadata, (*notices, *more))
+            put = _Put(
+                crate_id=crate_id,
+                document_id=document_id,
+                header=checked,
+                submission=submission,
+                body=body,
+                prepared=prepared,
+                manifest=manifest,
+                digest=documents.content_digest(manifest, checked.effective_at),
+            )
+            return await self._decide(put, state)
+
+    async def retire(self, crate_id: str, document_id: str, name: str, submission: str = "") -> EndResult:
+        """Put a document out of force; its history stays.
+
+        Args:
+            crate_id: Crate.
+            document_id: Document.
+            name: What the caller called it, for messages.
+            submission: Stand-in for the publisher's event, empty for none.
+
+        Returns:
+            What it came to.
+
+        Raises:
+            NotFound: When there is no such document.
+            Conflict: When others keep changing it.
+            Unavailable: When log or tables don't answer.
+        """
+        return await self._end(crate_id, document_id, name, submission, erases=False)
+
+    async def erase(self, crate_id: str, document_id: str, name: str, submission: str = "") -> EndResult:
+        """Delete all content of a document for good, see `retire`."""
+        return await self._end(crate_id, document_id, name, submission, erases=True)
+
+    async def _decide(self, put: _Put, state: PutState) -> PutResult:
+        for _ in range(ATTEMPTS):
+            chunking, notices = _chunking(put.header, state)
+            decision = documents.decide_put(state.held, digest=put.digest, chunking=chunking)
+            position = state.held.position if state.held else None
+            if decision.outcome is not PutOutcome.UNCHANGED:
+                position = await self._record_put(put, state.held, decision, chunking)
+            if position is not None:
+                return PutResult(
+                    document_id=put.document_id,
+                    revision=decision.revision,
+                    outcome=decision.outcome,
+                    position=position,
+                    notices=(*put.manifest.notices, *notices),
+                )
+            await self._journal.catch_up(put.crate_id, put.document_id)
+            state = await self._state(put.crate_id, put.document_id, put.header.job_id, put.submission)
+            if state.submitted is not None:
+                return _repeated(state.submitted)
+        raise contended(f"document {put.header.source_id!r}")
+
+    async def _record_put(
+        self, put: _Put, held: Held | None, decision: PutDecision, chunking: ChunkSettings
+    ) -> int | None:
+        now = self._clock()
+        effective_at, ingested_at = put.header.effective_at or now, now
+        if decision.outcome is PutOutcome.RECHUNKED and held and held.effective_at and held.ingested_at:
+            # The revision stays what it was, and so do its times.
+            effective_at, ingested_at = held.effective_at, held.ingested_at
+        source = held.source if held and decision.reuses_source else None
+        if source is None:
+            # Durable before the event that names it: a crash in between leaves a pack that nobody names.
+            address = SourceAddress(put.crate_id, put.document_id, decision.revision)
+            source = await self._sources.write(address, put.manifest, put.body, put.prepared.normalized)
+        message = facts.document_ingested(
+            put.document_id,
+            decision,
+            source=source,
+            chunking=chunking,
+            job_id=put.header.job_id,
+            form=put.prepared.form,
+            effective_at=effective_at,
+            ingested_at=ingested_at,
+        )
+        key = documents.fact_key(
+            put.document_id, decision.revision, "DocumentIngested", decision.settings_digest, put.submission
+        )
+        return await self._record(put.crate_id, put.document_id, message, key, decision.expected)
+
+    async def _end(self, crate_id: str, document_id: str, name: str, submission: str, *, erases: bool) -> EndResult:
+        decide = documents.decide_erase if erases else documents.decide_retire
+        for _ in range(ATTEMPTS):
+            state = await self._state(crate_id, document_id, "", submission)
+            done = state.submitted
+            if done is not None:
+                return EndResult(
+                    document_id=document_id, revision=done.revision, position=done.position, unchanged=True
+                )
+            with outcomes():
+                decision = decide(state.held, name)
+            if decision.unchanged and state.held is not None:
+                return EndResult(
+                    document_id=document_id,
+                    revision=decision.revision,
+                    position=state.held.position,
+                    unchanged=True,
+                )
+            write = facts.document_erased if erases else facts.document_retired
+            message = write(document_id, decision.revision, self._clock())
+            key = documents.fact_key(document_id, decision.revision, message.DESCRIPTOR.name, submission=submission)
+            position = await self._record(crate_id, document_id, message, key, decision.expected)
+            if position is not None:
+                return EndResult(
+                    document_id=document_id, revision=decision.revision, position=position, unchanged=False
+                )
+            await self._journal.catch_up(crate_id, document_id)
+        raise contended(f"document {name!r}")
+
+    async def _record(self, crate_id: str, document_id: str, message: Message, key: str, expected: int) -> int | None:
+        position = await self._journal.record(
+            Decided(crate_id=crate_id, aggregate=document_id, message=message, key=key, expected=expected)
+        )
+        if position is not None:
+            await self._journal.read_back(f"document {document_id}", position)
+        return position
+
+    async def _state(self, crate_id: str, document_id: str, job_id: str, submission: str) -> PutState:
+        state = await self._tables.put_state(crate_id, document_id, job_id, submission)
+        if state is None:
+            raise _no_crate(crate_id)
+        return state
+
+    async def _secret(self, crate_id: str) -> bytes:
+        if crate_id not in self._secrets:
+            view = await self._tables.crate(crate_id)
+            if view is None:
+                raise _no_crate(crate_id)
+            self._secrets[crate_id] = await self._sources.secret(crate_id, view.crate.secret)
+        return self._secrets[crate_id]
+
+
+def _chunking(header: Header, state: PutState) -> tuple[ChunkSettings, tuple[str, ...]]:
+    wanted = state.chunking
+    if wanted is None:
+        raise NotFound(f"job {header.job_id!r} does not exist in this crate: create it with PutJob")
+    chunking = limited(wanted, state.max_input_chars)
+    if chunking == wanted:
+        return chunking, ()
+    notice = (
+        f"chunk_size {wanted.size_chars} was lowered to {chunking.size_chars}: "
+        f"the embedding provider takes at most {state.max_input_chars} characters"
+    )
+    return chunking, (notice,)
+
+
+def _repeated(done: Submitted) -> PutResult:
+    return PutResult(document_id=done.document_id, revision=done.revision, outcome=done.outcome, position=done.position)
+
+
+def _no_crate(crate_id: str) -> NotFound:
+    return NotFound(f"crate {crate_id[:64]!r} does not exist: create it with CreateCrate")

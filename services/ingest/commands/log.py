@@ -1,0 +1,106 @@
+"""Appending a decision: what happens when somebody was faster, and reading one's own write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from google.protobuf.message import Message
+
+from services.ingest.codec.facts import OWN_SERVICE
+from services.ingest.ports import Applied, Log
+from services.kernel.errors import Conflict, Unavailable
+
+ATTEMPTS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """An event that a decision came to.
+
+    Attributes:
+        crate_id: Crate.
+        aggregate: What the decision is about.
+        message: The event's body.
+        key: Its idempotency key.
+        expected: Position of the aggregate's last event when it was decided, 0 for none.
+    """
+
+    crate_id: str
+    aggregate: str
+    message: Message
+    key: str
+    expected: int
+
+
+class Journal:
+    """Appends decisions and waits until they can be read."""
+
+    def __init__(self, *, log: Log, applied: Applied) -> None:
+        self.log = log
+        self._applied = applied
+
+    async def record(self, decided: Decided) -> int | None:
+        """Append an event unless its aggregate has moved on.
+
+        Args:
+            decided: The event.
+
+        Returns:
+            Its position; None when the decision has to be made again.
+
+        Raises:
+            Unavailable: When the log doesn't confirm.
+        """
+        try:
+            appended = await self.log.append(
+                crate=decided.crate_id,
+                aggregate=decided.aggregate,
+                message=decided.message,
+                key=decided.key,
+                expected=decided.expected,
+            )
+        except Conflict:
+            return None
+        if appended.duplicate and not await self._is_ours(decided, appended.position):
+            # Two writers came to different decisions of the same name at once, and the other one's stands.
+            return None
+        return appended.position
+
+    async def read_back(self, what: str, position: int) -> None:
+        """Wait until the tables have a position.
+
+        Args:
+            what: What was recorded, for the message.
+            position: Its position.
+
+        Raises:
+            Unavailable: When they don't follow in time.
+        """
+        if not await self._applied(position):
+            raise Unavailable(
+                f"{what} stands in the log at position {position}, but the tables don't follow: "
+                "read it again later, see `affidavit doctor`"
+            )
+
+    async def catch_up(self, crate_id: str, aggregate: str) -> None:
+        """Wait until the tables have all that the log knows of an aggregate.
+
+        Args:
+            crate_id: Crate.
+            aggregate: What a decision is about.
+
+        Raises:
+            Unavailable: When they don't follow in time.
+        """
+        last = await self.log.last(crate=crate_id, service=OWN_SERVICE, aggregate=aggregate)
+        if last is not None:
+            await self.read_back(f"{last.name} of {aggregate}", last.position)
+
+    async def _is_ours(self, decided: Decided, position: int) -> bool:
+        last = await self.log.last(crate=decided.crate_id, service=OWN_SERVICE, aggregate=decided.aggregate)
+        return last is not None and last.position == position and last.message == decided.message
+
+
+def contended(what: str) -> Conflict:
+    """What is said when others keep writing the same thing."""
+    return Conflict(f"{what} is being changed by others at the same time: read it and try again")

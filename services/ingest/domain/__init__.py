@@ -1,0 +1,1 @@
+"""Decisions of ingest, without any input or output."""

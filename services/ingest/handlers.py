@@ -1,0 +1,146 @@
+"""Edge 1: the log's events into tables, and publishers' events into commands."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from affidavit.ingest.v1 import ingest_events_pb2 as pb
+
+from services.ingest.codec import facts, submissions
+from services.ingest.codec.facts import OWN_SERVICE
+from services.ingest.codec.submissions import Submission, SubmissionKind
+from services.ingest.commands.documents import Documents
+from services.ingest.commands.outcomes import outcomes
+from services.ingest.domain import settings
+from services.ingest.domain.documents import Manifest, PutOutcome, Status
+from services.ingest.domain.values import EndResult, PutResult, SourceAddress
+from services.ingest.ports import Log, Sources, Tables
+from services.kernel.envelope import Event
+from services.kernel.errors import Failure
+
+_log = logging.getLogger("affidavit.ingest")
+DOCUMENTS: Final = "documents"
+INDEXED: Final = "indexed"
+_READS_AT_ONCE: Final = 16
+
+
+class Projections:
+    """Follows the log: crates, jobs, documents and failures as tables."""
+
+    def __init__(self, *, tables: Tables, sources: Sources, log: Log) -> None:
+        """Keep what the projections need.
+
+        Args:
+            tables: Where rows go.
+            sources: Where content comes from.
+            log: Asked whether an erasure is the last that is known of a document.
+        """
+        self._tables = tables
+        self._sources = sources
+        self._log = log
+        self._reads = asyncio.Semaphore(_READS_AT_ONCE)
+
+    async def documents(self, events: Sequence[Event]) -> None:
+        """Apply events of KNOWLEDGE.
+
+        Args:
+            events: In log order.
+        """
+        puts = [event for event in events if isinstance(event.message, pb.DocumentIngested)]
+        positions = [event.position for event in puts]
+        manifests = dict(zip(positions, await asyncio.gather(*map(self._manifest, puts)), strict=True))
+        with outcomes():
+            read = [facts.fact(event, manifests.get(event.position)) for event in events]
+        for event in events:
+            if isinstance(event.message, pb.DocumentErased):
+                await self._erase(event, event.message)
+        await self._tables.apply(DOCUMENTS, events[-1].position, read)
+
+    async def indexed(self, events: Sequence[Event]) -> None:
+        """Apply events of SIGNALS.
+
+        Args:
+            events: In log order.
+        """
+        with outcomes():
+            read = [facts.fact(event) for event in events]
+        await self._tables.apply(INDEXED, events[-1].position, read)
+
+    async def _manifest(self, event: Event) -> Manifest | None:
+        message = event.message
+        if not isinstance(message, pb.DocumentIngested):
+            return None
+        async with self._reads:
+            return await self._sources.manifest(
+                SourceAddress(event.crate, message.document_id, message.revision), facts.pack(message.source)
+            )
+
+    async def _erase(self, event: Event, message: pb.DocumentErased) -> None:
+        # Before the rows say so: a put that follows the erasure writes its pack only after it has read those rows.
+        # When tables are built again, later revisions exist already and must stay.
+        last = await self._log.last(crate=event.crate, service=OWN_SERVICE, aggregate=event.aggregate)
+        whole = last is not None and last.position == event.position
+        await self._sources.erase(event.crate, message.document_id, message.revision, whole=whole)
+
+
+class Submissions:
+    """Answers publishers."""
+
+    def __init__(self, *, documents: Documents) -> None:
+        self._documents = documents
+
+    async def answer(self, crate_id: str, payload: bytes) -> bytes:
+        """Carry out a publisher's event.
+
+        Args:
+            crate_id: Crate, from the subject.
+            payload: CloudEvents JSON.
+
+        Returns:
+            JSON: what it came to, or the code and message of what went wrong.
+        """
+        try:
+            with outcomes():
+                settings.crate_id(crate_id)
+                submission = submissions.submission(payload)
+            return await self._carry_out(crate_id, submission)
+        except Failure as error:
+            return submissions.refusal(error.code, error.message)
+        except Exception as error:  # noqa: BLE001  (a publisher must get an answer, and the others theirs)
+            _log.exception("a submission to crate %s failed unexpectedly", crate_id)
+            return submissions.refusal(
+                "internal", f"an unexpected fault ({type(error).__name__}); the server's log has the details"
+            )
+
+    async def _carry_out(self, crate_id: str, submission: Submission) -> bytes:
+        commands = self._documents
+        name = submission.header.source_id
+        submission_id = await commands.submission_id(crate_id, submission.source, submission.event_id)
+        if submission.kind is SubmissionKind.PUT:
+            return _put_reply(await commands.put(crate_id, submission.header, submission.body, submission_id))
+        document_id = await commands.identify(crate_id, name)
+        if submission.kind is SubmissionKind.RETIRE:
+            return _end_reply(await commands.retire(crate_id, document_id, name, submission_id), Status.RETIRED)
+        return _end_reply(await commands.erase(crate_id, document_id, name, submission_id), Status.ERASED)
+
+
+def _put_reply(result: PutResult) -> bytes:
+    return submissions.reply(
+        position=result.position,
+        revision=result.revision,
+        outcome=result.outcome,
+        document_id=result.document_id,
+        notices=result.notices,
+    )
+
+
+def _end_reply(result: EndResult, done: Status) -> bytes:
+    return submissions.reply(
+        position=result.position,
+        revision=result.revision,
+        outcome=PutOutcome.UNCHANGED if result.unchanged else done,
+        document_id=result.document_id,
+    )

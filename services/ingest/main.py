@@ -1,0 +1,107 @@
+"""Wiring of ingest: the only place that picks adapters."""
+
+from __future__ import annotations
+
+import secrets
+
+from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+
+from services import topology
+from services.ingest.adapters.preparer_process import ProcessPreparer
+from services.ingest.adapters.schema_postgres import MIGRATIONS
+from services.ingest.adapters.sources_packs import PackSources
+from services.ingest.adapters.submit_nats import NatsSubmissions
+from services.ingest.adapters.tables_postgres import PostgresTables
+from services.ingest.codec.facts import KNOWLEDGE_EVENTS, SIGNAL_EVENTS
+from services.ingest.commands.crates import Crates
+from services.ingest.commands.documents import Documents
+from services.ingest.commands.log import Journal
+from services.ingest.domain.providers import ProviderPolicy
+from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
+from services.ingest.servicer import IngestServicer
+from services.ingest.settings import IngestSettings
+from services.kernel.ids import utc_now
+from services.kernel.projections import Projection
+from services.kernel.rpc import Servicer
+from services.kernel.runner import Context, Role
+
+_CONNECTIONS = 8
+
+
+async def wire(context: Context) -> Role:
+    """Put ingest together.
+
+    Args:
+        context: What the node offers.
+
+    Returns:
+        The role.
+    """
+    settings = IngestSettings(data_dir=context.settings.data_dir)
+    streams = {DOCUMENTS: topology.KNOWLEDGE, INDEXED: topology.SIGNALS}
+    tables = PostgresTables(
+        database=await context.database(MIGRATIONS, max_connections=_CONNECTIONS),
+        incarnations={name: context.bus.incarnation(stream) for name, stream in streams.items()},
+    )
+    sources = PackSources(packs=context.packs)
+    journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
+    documents = Documents(
+        journal=journal,
+        tables=tables,
+        sources=sources,
+        preparer=ProcessPreparer(
+            thread_above_bytes=settings.thread_above_bytes,
+            process_above_bytes=settings.process_above_bytes,
+            processes=1,
+        ),
+        clock=utc_now,
+        max_in_flight=settings.puts_in_flight,
+    )
+    crates = Crates(
+        journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
+    )
+    projections = Projections(tables=tables, sources=sources, log=context.bus)
+    submissions = NatsSubmissions(
+        client=context.bus.nats,
+        answer=Submissions(documents=documents).answer,
+        concurrency=settings.puts_in_flight,
+    )
+    servicer = IngestServicer(
+        crates=crates,
+        documents=documents,
+        tables=tables,
+        sources=sources,
+        uploads_in_flight=settings.uploads_in_flight,
+    )
+    return Role(
+        name="ingest",
+        servicers=(
+            Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
+        ),
+        projections=(
+            Projection(
+                name=DOCUMENTS,
+                events=KNOWLEDGE_EVENTS,
+                stream=topology.KNOWLEDGE,
+                apply=projections.documents,
+                position=lambda: tables.position(DOCUMENTS),
+            ),
+            Projection(
+                name=INDEXED,
+                events=SIGNAL_EVENTS,
+                stream=topology.SIGNALS,
+                apply=projections.indexed,
+                position=lambda: tables.position(INDEXED),
+            ),
+        ),
+        background=(submissions.run,),
+    )
+
+
+def _policy(settings: IngestSettings) -> ProviderPolicy:
+    return ProviderPolicy(
+        allow_loopback=settings.allow_loopback_providers,
+        allow_private=settings.allow_private_providers,
+        packaged_model=settings.packaged_model,
+        packaged_dimension=settings.packaged_dimension,
+    )

@@ -1,0 +1,141 @@
+"""What ingest needs from the outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from google.protobuf.message import Message
+
+from services.ingest.domain.documents import Manifest, Pack, Prepared, Status
+from services.ingest.domain.headers import Header
+from services.ingest.domain.values import (
+    Counts,
+    CrateView,
+    DocumentView,
+    Fact,
+    FailureView,
+    JobRow,
+    Page,
+    PutState,
+    Selection,
+    SourceAddress,
+)
+from services.kernel.bus import Appended
+from services.kernel.envelope import Event
+
+
+class Tables(Protocol):
+    """Projected rows: written by the projections only, read by everybody."""
+
+    async def position(self, projection: str) -> int:
+        """Stream sequence that a projection has applied, 0 at first."""
+
+    async def apply(self, projection: str, position: int, facts: Sequence[Fact]) -> None:
+        """Store what facts change, and the position, in one transaction.
+
+        Args:
+            projection: Name of the projection.
+            position: Of the last fact.
+            facts: In log order; those at or below the stored position are skipped.
+        """
+
+    async def put_state(self, crate_id: str, document_id: str, job_id: str, submission: str) -> PutState | None:
+        """Read what a decision needs; empty job and submission name none; None when there is no such crate."""
+
+    async def crate(self, crate_id: str) -> CrateView | None:
+        """One crate."""
+
+    async def crates(self) -> tuple[CrateView, ...]:
+        """All crates by id."""
+
+    async def jobs(self, crate_id: str) -> tuple[JobRow, ...]:
+        """All jobs of a crate by id."""
+
+    async def document(self, crate_id: str, document_id: str) -> DocumentView | None:
+        """One document with all its revisions."""
+
+    async def documents(
+        self, crate_id: str, page: Page, statuses: Sequence[Status], job_id: str
+    ) -> tuple[tuple[DocumentView, ...], tuple[str, ...]]:
+        """One page of documents by source id, and the sort key of the next page, empty at the end."""
+
+    async def counts(self, selection: Selection) -> Counts:
+        """How far the pipeline is."""
+
+    async def failures(self, crate_id: str, page: Page) -> tuple[tuple[FailureView, ...], tuple[str, ...]]:
+        """One page of failures, newest first, and the sort key of the next page, empty at the end."""
+
+
+class Preparer(Protocol):
+    """Reads bodies: charset, form, text, structure."""
+
+    async def prepare(self, crate_id: str, header: Header, body: bytes) -> Prepared:
+        """Read a body without holding up other work.
+
+        Args:
+            crate_id: Crate, the last resort for the source domain.
+            header: Checked.
+            body: Original bytes.
+
+        Returns:
+            What is in it.
+
+        Raises:
+            Refused: When it isn't what it is said to be, or of a kind that isn't read.
+            Unavailable: When the work could not be done, for example for want of memory.
+        """
+
+
+class Sources(Protocol):
+    """Source packs: the original bytes, their normalised text and what is known of them."""
+
+    async def write(self, at: SourceAddress, manifest: Manifest, raw: bytes, normalized: bytes) -> Pack:
+        """Store a source pack durably."""
+
+    async def manifest(self, at: SourceAddress, source: Pack) -> Manifest | None:
+        """What is known of a revision; None when its pack is gone or damaged."""
+
+    async def raw(self, at: SourceAddress, source: Pack) -> bytes:
+        """Original bytes of a revision.
+
+        Raises:
+            NotFound: When the pack is gone.
+            Corrupt: When it is damaged.
+        """
+
+    async def erase(self, crate_id: str, document_id: str, revision: int, *, whole: bool) -> None:
+        """Delete everything of a document up to a revision, or all of it when `whole`."""
+
+    async def write_secret(self, crate_id: str, secret: bytes) -> Pack:
+        """Store a crate's secret durably."""
+
+    async def secret(self, crate_id: str, pack: Pack) -> bytes:
+        """Read a crate's secret."""
+
+
+class Log(Protocol):
+    """The log, as ingest writes it."""
+
+    async def append(
+        self, *, crate: str, aggregate: str, message: Message, key: str, expected: int | None = None
+    ) -> Appended:
+        """Append one event durably.
+
+        Raises:
+            Conflict: When the aggregate's last event isn't the expected one.
+            Unavailable: When the log doesn't confirm.
+        """
+
+    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
+        """The last event of an aggregate."""
+
+    async def last_named(self, *, crate: str, service: str, aggregate: str, name: str) -> Event | None:
+        """The last event of one kind of an aggregate."""
+
+
+class Applied(Protocol):
+    """Waits for the service's own projection."""
+
+    async def __call__(self, position: int) -> bool:
+        """True once the projection has applied a position, False when that takes too long."""

@@ -1,0 +1,29 @@
+"""Settings of ingest."""
+
+from __future__ import annotations
+
+from services.kernel.settings import LayeredSettings
+
+
+class IngestSettings(LayeredSettings):
+    """What only ingest needs; `AFFIDAVIT_` variables and the data folder's file, as for the node.
+
+    Attributes:
+        allow_loopback_providers: Whether a crate's provider may be on this machine.
+        allow_private_providers: Whether a crate's provider may be in a private network.
+        packaged_model: Name of the embedding model that comes with the server.
+        packaged_dimension: Length of its vectors.
+        puts_in_flight: Puts in work at once.
+        uploads_in_flight: Uploads in work at once, each of which holds its body in memory.
+        thread_above_bytes: Smaller bodies are read in the event loop.
+        process_above_bytes: Larger bodies are read in a process of their own.
+    """
+
+    allow_loopback_providers: bool = True
+    allow_private_providers: bool = False
+    packaged_model: str = "all-MiniLM-L6-v2"
+    packaged_dimension: int = 384
+    puts_in_flight: int = 64
+    uploads_in_flight: int = 2
+    thread_above_bytes: int = 32 * 1024
+    process_above_bytes: int = 2 * 1024 * 1024
