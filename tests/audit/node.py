@@ -9,10 +9,8 @@ import signal
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-_START_S = 180
 
 
 @contextlib.contextmanager
@@ -30,15 +28,30 @@ def node(*, address: str = "", cache: Path | None = None, data_dir: Path | None 
     if address:
         yield address
         return
+    environment = dict(os.environ) | ({"AFFIDAVIT_EMBEDDER_CACHE_DIR": str(cache)} if cache else {})
+    with started(environment=environment, data_dir=data_dir) as (found, _):
+        yield found
+
+
+@contextlib.contextmanager
+def started(*, environment: Mapping[str, str], data_dir: Path | None = None) -> Iterator[tuple[str, int]]:
+    """Start a node, stop it at the end.
+
+    Args:
+        environment: Its environment.
+        data_dir: Its folder; a temporary one by default.
+
+    Yields:
+        Address of all services, and the process id.
+    """
     with contextlib.ExitStack() as stack:
         folder = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="affidavit-audit-")))
         folder.chmod(0o755)
         command = [str(Path(sysconfig.get_path("scripts")) / "affidavit"), "up", "--json"]
         command += ["--data-dir", str(folder), "--listen", "127.0.0.1:0"]
-        environment = dict(os.environ) | ({"AFFIDAVIT_EMBEDDER_CACHE_DIR": str(cache)} if cache else {})
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)  # noqa: S603
         stack.callback(_stop, process)
-        yield _address(process)
+        yield _address(process), process.pid
 
 
 def _address(process: subprocess.Popen[str]) -> str:

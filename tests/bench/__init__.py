@@ -1,0 +1,1 @@
+"""Benchmarks: figures for the record, never assertions. `make bench`."""
