@@ -1,0 +1,139 @@
+"""Frames between the index service and its vector engine, and in the engine's journal.
+
+A frame is two lengths (header uint32, body uint64, big-endian), a JSON header, and a body of raw little-endian float32.
+No pickles: whoever can write to the socket can make the engine search and replace, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LENGTHS = struct.Struct(">IQ")
+_MOST_HEADER_BYTES = 64 << 20
+_MOST_BODY_BYTES = 1 << 30
+
+Header = dict[str, Any]
+
+
+class FrameError(Exception):
+    """Bytes that aren't a frame."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A piece of one document's replacement. Each step becomes visible as a whole.
+
+    Attributes:
+        document_id: Document whose records are replaced.
+        edition: Number that is the document's own for this replacement; records of other editions go with the last step.
+        kinds: Kinds that are replaced.
+        records: Per record revision, ordinal, kind, form and source domain.
+        vectors: float32[n, d], row i belongs to records[i].
+        last: True for the step that makes the new edition visible and deletes the others.
+    """
+
+    document_id: str
+    edition: int
+    kinds: tuple[str, ...]
+    records: tuple[tuple[int, int, str, str, str], ...]
+    vectors: NDArray[np.float32]
+    last: bool
+
+
+def encode(header: Header, body: bytes = b"") -> tuple[bytes, bytes]:
+    """Encode a frame.
+
+    Args:
+        header: JSON object.
+        body: Raw bytes.
+
+    Returns:
+        Its two pieces in order, the body uncopied.
+    """
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return _LENGTHS.pack(len(text), len(body)) + text, body
+
+
+async def read(reader: asyncio.StreamReader) -> tuple[Header, bytes]:
+    """Read a frame.
+
+    Args:
+        reader: Stream at the start of a frame.
+
+    Returns:
+        Header and body.
+
+    Raises:
+        FrameError: The lengths or the header are no frame's.
+        asyncio.IncompleteReadError: The stream ended.
+    """
+    header_bytes, body_bytes = _lengths(await reader.readexactly(_LENGTHS.size))
+    return _header(await reader.readexactly(header_bytes)), await reader.readexactly(body_bytes)
+
+
+def read_file(file: BinaryIO) -> Iterator[tuple[Header, bytes]]:
+    """Read the frames of a file up to its present end.
+
+    Args:
+        file: Open at the start of a frame.
+
+    Yields:
+        Header and body of each.
+    """
+    while lengths := file.read(_LENGTHS.size):
+        header_bytes, body_bytes = _lengths(lengths)
+        yield _header(file.read(header_bytes)), file.read(body_bytes)
+
+
+def encode_steps(steps: list[Step], header: Header) -> tuple[bytes, bytes]:
+    """Encode steps in one frame.
+
+    Args:
+        steps: At least one.
+        header: What else the header says.
+
+    Returns:
+        The two pieces of the frame.
+    """
+    rows = np.concatenate([step.vectors for step in steps]).astype("<f4", copy=False)
+    listed = [[s.document_id, s.edition, s.kinds, s.records, s.last] for s in steps]
+    return encode({**header, "dimension": rows.shape[1], "steps": listed}, rows.tobytes())
+
+
+def decode_steps(header: Header, body: bytes) -> list[Step]:
+    """Decode what `encode_steps` made."""
+    rows = np.frombuffer(body, dtype="<f4").reshape(-1, header["dimension"])
+    steps: list[Step] = []
+    at = 0
+    for document_id, edition, kinds, records, last in header["steps"]:
+        vectors = rows[at : at + len(records)]
+        at += len(records)
+        steps.append(Step(document_id, edition, tuple(kinds), tuple(map(tuple, records)), vectors, last))
+    return steps
+
+
+def _lengths(encoded: bytes) -> tuple[int, int]:
+    if len(encoded) != _LENGTHS.size:
+        raise FrameError("a frame's lengths are cut off")
+    header_bytes, body_bytes = _LENGTHS.unpack(encoded)
+    if header_bytes > _MOST_HEADER_BYTES or body_bytes > _MOST_BODY_BYTES:
+        raise FrameError(f"a frame of {header_bytes} + {body_bytes} bytes is larger than any this engine sends")
+    return header_bytes, body_bytes
+
+
+def _header(encoded: bytes) -> Header:
+    try:
+        header = json.loads(encoded)
+    except ValueError as error:
+        raise FrameError("a frame's header is no JSON") from error
+    if not isinstance(header, dict):
+        raise FrameError("a frame's header is no JSON object")
+    return header

@@ -1,0 +1,41 @@
+"""The child of the engine that indexes a copied shard: `python -m services.index.adapters.edge_engine.optimiser`.
+
+It runs at the lowest priority on one thread, and ends with its engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    """Index the shard that the command line names.
+
+    Returns:
+        0 when it is done, 1 when the engine is gone.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shard", type=Path, required=True)
+    parser.add_argument("--dimension", type=int, required=True)
+    parser.add_argument("--engine", type=int, required=True)
+    chosen = parser.parse_args()
+    os.nice(19)
+    # The engine's loop never ends before its process does, so the signal can't come too early.
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != chosen.engine:
+        return 1
+    from services.index.adapters.edge_engine.shard import build_index
+
+    build_index(chosen.shard, chosen.dimension)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

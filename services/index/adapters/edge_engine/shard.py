@@ -1,0 +1,249 @@
+"""One Qdrant Edge shard: the vectors of one generation of one crate. Blocking, for one thread."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import qdrant_edge as edge
+from blake3 import blake3
+
+from services.index.adapters.edge_engine.frames import Step
+
+INDEXED_FIELDS = ("kind", "form", "document", "source_domain")
+
+_NEVER = 1 << 40
+_HNSW_EF = 256
+_OVERSAMPLING = 2.0
+_TIE_ROOM = 16
+_MOST_TIES = 512
+_HIT_FIELDS = ["document", "revision", "ordinal", "form"]
+
+Hit = tuple[str, int, int, float, str]
+Hidden = Collection[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is looked for.
+
+    Attributes:
+        kind: Level asked for.
+        forms: Forms that count; empty for all.
+        document_ids: Documents that count; empty for all.
+        source_domains: Source domains that count; empty for all.
+        limit: Most hits wanted.
+    """
+
+    kind: str
+    forms: Sequence[str]
+    document_ids: Sequence[str]
+    source_domains: Sequence[str]
+    limit: int
+
+
+class VectorShard:
+    """Points with cosine distance, int8 quantisation once indexed, and exact scores always."""
+
+    def __init__(self, folder: Path, shard: Any) -> None:
+        self._folder = folder
+        self._shard = shard
+
+    @classmethod
+    def create(cls, folder: Path, dimension: int) -> VectorShard:
+        """Create an empty shard, durably."""
+        folder.mkdir(parents=True)
+        shard = edge.EdgeShard.create(str(folder), _config(dimension))
+        for name in INDEXED_FIELDS:
+            shard.update(edge.UpdateOperation.create_field_index(name, edge.KeywordIndexParams()))
+        shard.flush()
+        sync_tree(folder)
+        return cls(folder, shard)
+
+    @classmethod
+    def load(cls, folder: Path, dimension: int) -> VectorShard:
+        """Open a shard for serving; what its write-ahead log holds is applied again."""
+        return cls(folder, edge.EdgeShard.load(str(folder), _config(dimension)))
+
+    def apply(self, step: Step) -> None:
+        """Add the step's records; with the last step, delete the document's other editions."""
+        if step.records:
+            points = [
+                edge.Point(
+                    id=_point_id(step.document_id, step.edition, record),
+                    vector=vector,
+                    payload={
+                        "document": step.document_id,
+                        "edition": step.edition,
+                        "revision": record[0],
+                        "ordinal": record[1],
+                        "kind": record[2],
+                        "form": record[3],
+                        "source_domain": record[4],
+                    },
+                )
+                for record, vector in zip(step.records, step.vectors, strict=True)
+            ]
+            self._shard.update(edge.UpdateOperation.upsert_points(points))
+        if step.last:
+            others = edge.Filter(
+                must=[_is("document", step.document_id), _any_of("kind", step.kinds)],
+                must_not=[_is("edition", step.edition)],
+            )
+            self._shard.update(edge.UpdateOperation.delete_points_by_filter(others))
+
+    def search(self, vector: Any, search: Search, hidden: Hidden) -> list[Hit]:
+        """Rank points by cosine.
+
+        Args:
+            vector: float32[d].
+            search: Filter and limit.
+            hidden: Editions that aren't complete yet.
+
+        Returns:
+            Hits by falling score, then document id, revision and ordinal. Where more than 512 points share the score of
+            the last one, which of them are shown is the engine's choice.
+        """
+        conditions = (
+            ("kind", (search.kind,)),
+            ("form", search.forms),
+            ("document", search.document_ids),
+            ("source_domain", search.source_domains),
+        )
+        wanted = edge.Filter(must=[_any_of(name, v) for name, v in conditions if v], must_not=_editions(hidden))
+        room = _TIE_ROOM
+        while True:
+            found = self._query(vector, wanted, search.limit + room)
+            full = len(found) == search.limit + room
+            if not full or found[-1].score < found[search.limit - 1].score or room >= _MOST_TIES:
+                break
+            room = min(room * 8, _MOST_TIES)
+        return sorted(map(_hit, found), key=lambda hit: (-hit[3], *hit[:3]))[: search.limit]
+
+    def count(self, kind: str | None, hidden: Hidden) -> int:
+        """Count points, of one kind or of all."""
+        must = [_is("kind", kind)] if kind else []
+        request = edge.CountRequest(exact=True, filter=edge.Filter(must=must, must_not=_editions(hidden)))
+        return int(self._shard.count(request))
+
+    def unindexed(self) -> int:
+        """Number of points that searches still scan one by one."""
+        info = self._shard.info()
+        return max(0, int(info.points_count) - int(info.indexed_vectors_count))
+
+    def points(self) -> int:
+        """Number of points."""
+        return int(self._shard.info().points_count)
+
+    def flush(self) -> None:
+        """Write everything to the segments and sync them; the write-ahead log starts anew."""
+        self._shard.flush()
+
+    def close(self) -> None:
+        """Flush and let go of the files."""
+        self._shard.close()
+
+    def sync_log(self) -> None:
+        """Sync the write-ahead log: what was applied survives a power cut. Needs no lock of the engine, so any thread may."""
+        log = self._folder / "wal"
+        for file in log.iterdir():
+            # The log makes its next file ready in the background under another name; that one holds nothing yet.
+            with contextlib.suppress(FileNotFoundError):
+                _sync(file)
+        _sync(log)
+
+    def copy_segments(self, target: Path) -> None:
+        """Copy the flushed shard, without its log. The shard must not change meanwhile, but may be searched."""
+        shutil.copytree(self._folder, target, ignore=shutil.ignore_patterns("wal"))
+
+    def _query(self, vector: Any, wanted: Any, limit: int) -> Any:
+        return self._shard.query(
+            edge.QueryRequest(
+                limit=limit,
+                query=edge.Query.Nearest(vector),
+                filter=wanted,
+                with_payload=_HIT_FIELDS,
+                params=edge.SearchParams(
+                    hnsw_ef=_HNSW_EF,
+                    # Quantised scores choose the candidates, the stored vectors give the scores.
+                    quantization=edge.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING),
+                ),
+            )
+        )
+
+
+def build_index(folder: Path, dimension: int) -> None:
+    """Index, merge and vacuum a shard that nobody serves, and sync it. Takes minutes on large shards.
+
+    Args:
+        folder: A closed shard.
+        dimension: Components of its vectors.
+    """
+    shard = edge.EdgeShard.load(str(folder), _config(dimension, indexing_threshold=1))
+    shard.optimize()
+    shard.flush()
+    shard.close()
+    sync_tree(folder)
+
+
+def sync_tree(folder: Path) -> None:
+    """Sync every file and folder below a folder, and the folder itself."""
+    for path, _, names in os.walk(folder):
+        for name in names:
+            _sync(Path(path) / name)
+        _sync(Path(path))
+
+
+def _config(dimension: int, *, indexing_threshold: int = _NEVER) -> Any:
+    return edge.EdgeConfig(
+        vectors=edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine),
+        # One thread: indexing must leave the machine to those who wait for an answer.
+        hnsw_config=edge.HnswIndexConfig(m=16, ef_construct=100, full_scan_threshold=10_000, max_indexing_threads=1),
+        quantization_config=edge.ScalarQuantizationConfig(
+            type=edge.ScalarType.Int8, quantile=0.99, memory=edge.Memory.Pinned
+        ),
+        optimizers=edge.EdgeOptimizersConfig(
+            default_segment_number=1,
+            indexing_threshold=indexing_threshold,
+            deleted_threshold=0.1,
+            vacuum_min_vector_number=100,
+        ),
+        max_search_threads=1,
+    )
+
+
+def _point_id(document_id: str, edition: int, record: tuple[int, int, str, str, str]) -> UUID:
+    name = f"{document_id}/{edition}/{record[0]}/{record[2]}/{record[1]}"
+    return UUID(bytes=blake3(name.encode()).digest(16))
+
+
+def _hit(point: Any) -> Hit:
+    payload = point.payload
+    score = min(1.0, max(-1.0, float(point.score)))
+    return payload["document"], payload["revision"], payload["ordinal"], score, payload["form"]
+
+
+def _is(name: str, value: str | int) -> Any:
+    return edge.FieldCondition(key=name, match=edge.MatchValue(value))
+
+
+def _any_of(name: str, values: Iterable[str]) -> Any:
+    return edge.FieldCondition(key=name, match=edge.MatchAny(list(values)))
+
+
+def _editions(hidden: Hidden) -> list[Any]:
+    return [edge.Filter(must=[_is("document", document), _is("edition", number)]) for document, number in hidden]
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
