@@ -171,12 +171,13 @@ def array(item: Shape, maximum: int) -> Shape:
     def check(value: object) -> None:
         if type(value) is not list or len(value) > maximum:
             raise _Mismatch(f"must be a list of at most {maximum} items")
-        for position, one in enumerate(value):
-            try:
+        position = 0
+        try:
+            for position, one in enumerate(value):  # noqa: B007  (read in the handler below)
                 item(one)
-            except _Mismatch as mismatch:
-                mismatch.path.append(str(position))
-                raise
+        except _Mismatch as mismatch:
+            mismatch.path.append(str(position))
+            raise
 
     return check
 
@@ -206,21 +207,22 @@ def record(fields: Mapping[str, Shape], *, optional: tuple[str, ...] = ()) -> Sh
     """
     full = tuple(sorted(fields, key=_key_order))
     short = tuple(key for key in full if key not in optional)
-    items = tuple((key, fields[key]) for key in full)
+    shapes = {keys: tuple(fields[key] for key in keys) for keys in (full, short)}
 
     def check(value: object) -> None:
         if type(value) is not dict:
             raise _Mismatch("must be a map")
         keys = tuple(value)
-        if keys not in (full, short):
+        expected = shapes.get(keys)
+        if expected is None:
             raise _Mismatch(f"must have the keys {', '.join(short)}, in this order and no others, not {keys!r:.120}")
-        for key, shape in items:
-            if key in value:
-                try:
-                    shape(value[key])
-                except _Mismatch as mismatch:
-                    mismatch.path.append(key)
-                    raise
+        key = ""
+        try:
+            for key, shape, one in zip(keys, expected, value.values(), strict=True):  # noqa: B007  (read in the handler below)
+                shape(one)
+        except _Mismatch as mismatch:
+            mismatch.path.append(key)
+            raise
 
     return check
 

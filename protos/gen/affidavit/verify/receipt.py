@@ -126,7 +126,7 @@ def signing_input(kid: bytes, payload: bytes) -> bytes:
     Returns:
         The bytes to sign.
     """
-    return encode(["Signature1", protected_header(kid), b"", payload])
+    return cbor2.dumps(["Signature1", protected_header(kid), b"", payload])
 
 
 def receipt_id(signed: bytes) -> bytes:
