@@ -200,14 +200,17 @@ class Bus:
             raise Corrupt(f"event {found.position} of {name} can't be read ({found.reason}): see `affidavit doctor`")
         return found
 
-    async def last_named(self, *, crate: str, service: str, aggregate: str, name: str) -> Event | None:
-        """The last event of one kind of an aggregate of KNOWLEDGE.
+    async def last_named(
+        self, *, crate: str, service: str, aggregate: str, name: str, stream: str | None = None
+    ) -> Event | None:
+        """The last event of one kind of an aggregate.
 
         Args:
             crate: Crate.
             service: Role that owns the aggregate.
             aggregate: Its id.
             name: Message name.
+            stream: KNOWLEDGE by default.
 
         Returns:
             The event, or None when there is none.
@@ -217,9 +220,10 @@ class Bus:
             Unavailable: When the log doesn't answer.
         """
         envelope.check_tokens(crate, service, aggregate)
-        root = topology.SUBJECT_ROOTS[topology.KNOWLEDGE]
+        kept_in = stream or topology.KNOWLEDGE
         token = envelope.subject_token(name)
-        found = await self._last(topology.KNOWLEDGE, f"{root}.{crate}.{service}.{aggregate}.{token}")
+        subject = f"{topology.SUBJECT_ROOTS[kept_in]}.{crate}.{service}.{aggregate}.{token}"
+        found = await self._last(kept_in, subject)
         if isinstance(found, Poison):
             raise Corrupt(f"event {found.position} can't be read ({found.reason}): see `affidavit doctor`")
         return found
