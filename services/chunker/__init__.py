@@ -1,0 +1,1 @@
+"""The chunker service: normalised text in, chunks with exact spans out."""
