@@ -23,7 +23,7 @@ such names, once each, for a keyword field of their own; queries need no entity 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 
 import regex
@@ -158,19 +158,6 @@ def entities(text: str) -> list[str]:
     for span in _spans(text):
         terms.update(dict.fromkeys(analyse_text(span)))
     return list(terms)
-
-
-def without_head(terms: Sequence[str], head: str) -> Sequence[str]:
-    """Leave out the terms of the overlap with the chunk before, to join chunks into a document without analysing twice.
-
-    Args:
-        terms: Terms of a chunk.
-        head: The first code points of its text, which the chunk before holds too.
-
-    Returns:
-        The terms of the rest; a word that the border cuts may count once more or once less.
-    """
-    return terms[len(analyse_text(head)) :] if head else terms
 
 
 @lru_cache(_CACHED_WORDS)
