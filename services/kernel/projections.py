@@ -8,6 +8,7 @@ consumers that are gone and configuration drift can't matter to it.
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class Progress:
     applied: int = 0
     caught_up: bool = False
     problem: str = "starting"
-    waiters: asyncio.Condition = field(default_factory=asyncio.Condition)
+    waiters: list[tuple[int, int, asyncio.Future[None]]] = field(default_factory=list)
 
 
 class ProjectionRunner:
@@ -100,9 +101,14 @@ class ProjectionRunner:
         Returns:
             False when the time ran out.
         """
+        if self.progress.applied >= position:
+            return True
+        reached = asyncio.get_running_loop().create_future()
+        # A heap by position, so that a batch wakes those whose turn it is and not everybody who waits.
+        heapq.heappush(self.progress.waiters, (position, id(reached), reached))
         try:
-            async with asyncio.timeout(timeout_s), self.progress.waiters:
-                await self.progress.waiters.wait_for(lambda: self.progress.applied >= position)
+            async with asyncio.timeout(timeout_s):
+                await reached
         except TimeoutError:
             return False
         return True
@@ -143,20 +149,23 @@ class ProjectionRunner:
                 except TimeoutError:
                     # Also proves that the consumer is still there: a lost one raises another error.
                     await subscription.consumer_info()
-                    await self._note(self.progress.applied, caught_up=True)
+                    self._note(self.progress.applied, caught_up=True)
                     continue
                 pending = messages[-1].metadata.num_pending
                 await self._apply([decode_message(message) for message in messages])
-                await self._note(messages[-1].metadata.sequence.stream, caught_up=not pending)
+                self._note(messages[-1].metadata.sequence.stream, caught_up=not pending)
         finally:
             await _forget(subscription)
 
-    async def _note(self, position: int, *, caught_up: bool) -> None:
-        async with self.progress.waiters:
-            self.progress.applied = max(self.progress.applied, position)
-            self.progress.caught_up = caught_up
-            self.progress.problem = ""
-            self.progress.waiters.notify_all()
+    def _note(self, position: int, *, caught_up: bool) -> None:
+        progress = self.progress
+        progress.applied = max(progress.applied, position)
+        progress.caught_up = caught_up
+        progress.problem = ""
+        while progress.waiters and progress.waiters[0][0] <= progress.applied:
+            reached = heapq.heappop(progress.waiters)[-1]
+            if not reached.done():
+                reached.set_result(None)
 
     async def _apply(self, batch: Sequence[Event | Poison]) -> None:
         events = []
