@@ -1,0 +1,29 @@
+"""A whole node, started as a user starts it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from tests.audit.node import started
+from tests.e2e.crate import Crate
+
+
+@pytest.fixture(scope="session")
+def node_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a running node with the real model."""
+    folder = tmp_path_factory.mktemp("node")
+    for parent in (folder, *folder.parents):
+        if parent.stat().st_mode & 0o001 == 0:
+            parent.chmod(parent.stat().st_mode | 0o001)
+    with started(environment=os.environ, data_dir=folder) as (address, _):
+        yield address
+
+
+@pytest.fixture
+def crate(node_address: str) -> Crate:
+    """An empty crate."""
+    return Crate(address=node_address, crate_id=f"t-{secrets.token_hex(6)}")
