@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from services.query.domain.expectation import holds_answer
 from services.query.domain.question import Question, QuestionTerm
 from services.query.domain.units import Unit
 from services.query.domain.words import is_latin, words
 
-Vector = tuple[float, ...]
+Vector = NDArray[np.float32]
 _SHORTEST_WORD = 3
 
 
@@ -98,19 +101,21 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Meanings:
-    """Vectors of unit length by text: the question, units and single words."""
+    """Vectors float32[d] of unit length by text: the question, units and single words."""
 
     question: Vector
     vectors: Mapping[str, Vector]
 
     def cosine(self, text: str) -> float:
         """Cosine of the question and a text; 0 where the text was not embedded."""
-        return _dot(self.question, self.vectors.get(text, ()))
+        return _dot(self.question, self.vectors.get(text))
 
     def nearest(self, word: str, others: Sequence[str]) -> float:
         """Cosine of a word and the nearest of others; 0 where nothing was embedded."""
-        vector = self.vectors.get(word, ())
-        return max((_dot(vector, self.vectors.get(other, ())) for other in others), default=0.0)
+        vector = self.vectors.get(word)
+        if vector is None:
+            return 0.0
+        return max((_dot(vector, self.vectors.get(other)) for other in others), default=0.0)
 
 
 def shortlist(question: Question, units: Sequence[Unit], *, soft: SoftMatch, limit: int) -> tuple[Unit, ...]:
@@ -230,5 +235,5 @@ def _vocabulary(unit: Unit) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_WORD and word.isalpha()))
 
 
-def _dot(left: Vector, right: Vector) -> float:
-    return sum(a * b for a, b in zip(left, right, strict=False))
+def _dot(left: Vector, right: Vector | None) -> float:
+    return 0.0 if right is None else float(np.dot(left, right))

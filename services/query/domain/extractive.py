@@ -6,15 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import regex
 
 from services.query.domain.evidence import Scored
+from services.query.domain.sentences import split_sentences
 from services.query.domain.spans import Span, locate
 from services.query.domain.units import Unit
 
 NO_ANSWER_TEXT = "The documents hold no answer to this question."
 _MARKER_LIKE = regex.compile(r"(?:\[\[|\[|【|［|〔|〖)(\s*\d[\d\s,;、，\-–—−]*)(?:\]\]|\]|】|］|〕|〗)")
+_MARKER = regex.compile(r" ?\[\d+\]")
 _STOPS = ".!?…。！？｡"
 
 
@@ -58,12 +61,11 @@ def choose(ranked: Sequence[Scored], *, most: int, margin: float, duplicate: flo
     return tuple(chosen)
 
 
-def compose(units: Sequence[Unit], *, markers: bool) -> tuple[CitedPlace, ...]:
+def compose(units: Sequence[Unit]) -> tuple[CitedPlace, ...]:
     """Write the answer.
 
     Args:
         units: In the order of the answer.
-        markers: Write markers into the text.
 
     Returns:
         The cited places, numbered from 1. A unit whose place in the original isn't known is left out: it could not
@@ -75,7 +77,7 @@ def compose(units: Sequence[Unit], *, markers: bool) -> tuple[CitedPlace, ...]:
         if span is None:
             continue
         marker = len(places) + 1
-        sentence = _sentence(unit.text, marker if markers else 0)
+        sentence = _sentence(unit.text, marker)
         quote = unit.passage.text[unit.start : unit.end]
         places.append(CitedPlace(marker, unit, span, quote, sentence))
     return tuple(places)
@@ -93,13 +95,36 @@ def answer_text(places: Sequence[CitedPlace]) -> str:
     return " ".join(place.sentence for place in places)
 
 
+def without_markers(text: str) -> str:
+    """Take the markers out of an answer's text.
+
+    Args:
+        text: Repaired text, markers of the form [n].
+
+    Returns:
+        The text without them and without the blank before each.
+    """
+    return _MARKER.sub("", text)
+
+
+def pieces(text: str) -> tuple[str, ...]:
+    """Cut an answer's text for streaming.
+
+    Args:
+        text: As delivered.
+
+    Returns:
+        Sentence by sentence; joined they are the text.
+    """
+    cuts = [0, *(sentence.start for sentence in split_sentences(text)[1:]), len(text)]
+    return tuple(text[start:end] for start, end in pairwise(cuts) if start < end)
+
+
 def _sentence(text: str, marker: int) -> str:
     """One line, with brackets that would read as markers turned into parentheses, the marker before the stop."""
     line = _MARKER_LIKE.sub(r"(\1)", " ".join(text.split()))
     body = line.rstrip(_STOPS)
     stop = line[len(body) :] or "."
-    if not marker:
-        return body + stop
     return f"{body} [{marker}]{stop}"
 
 

@@ -1,19 +1,20 @@
 """Profiles: frozen manifests of everything that shapes a search or an answer.
 
-A manifest holds whole numbers and truth values only, so that its encoding, and with it the digest in a receipt, is the
-same everywhere. Shares and weights are in millionths (ppm).
+A manifest holds text and whole numbers from 0 only, so that its encoding, and with it the digest in a receipt, is the
+same everywhere. Shares and weights are in millionths (ppm), a penalty is what is taken off.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
+from typing import TypeAlias
 
 from services.query.domain.evidence import EvidenceRule, SoftMatch
 from services.query.domain.fusion import LaneWeights
 from services.query.domain.values import Form
 
 PPM = 1_000_000
-Plain = int | str | bool | dict[str, "Plain"]
+Plain: TypeAlias = "int | str | dict[str, Plain]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +61,24 @@ class RuleWeights:
 
     coverage: int
     own: int
-    name_missing: int
-    number_missing: int
-    focus_missing: int
+    name_missing_penalty: int
+    number_missing_penalty: int
+    focus_missing_penalty: int
     meaning: int
     holds: int
-    bias: int
+    threshold: int
 
     def rule(self) -> EvidenceRule:
         """The rule as fractions."""
         return EvidenceRule(
             coverage=self.coverage / PPM,
             own=self.own / PPM,
-            name_missing=self.name_missing / PPM,
-            number_missing=self.number_missing / PPM,
-            focus_missing=self.focus_missing / PPM,
+            name_missing=-self.name_missing_penalty / PPM,
+            number_missing=-self.number_missing_penalty / PPM,
+            focus_missing=-self.focus_missing_penalty / PPM,
             meaning=self.meaning / PPM,
             holds=self.holds / PPM,
-            bias=self.bias / PPM,
+            bias=-self.threshold / PPM,
         )
 
 
@@ -129,6 +130,7 @@ class Profile:
         features: What is on.
         rank_constant: K of reciprocal rank fusion.
         lane_depth: Candidates asked of each lane.
+        candidates: Best fused candidates that are looked at for an answer.
         weights: Shares of the lanes.
         admission: When a candidate counts.
         evidence: How units of evidence are weighed.
@@ -139,6 +141,7 @@ class Profile:
     features: Features
     rank_constant: int
     lane_depth: int
+    candidates: int
     weights: FormWeights
     admission: AdmissionNumbers
     evidence: EvidenceNumbers
@@ -150,7 +153,13 @@ class Profile:
 
 def _plain_map(value: object) -> dict[str, Plain]:
     held = ((field.name, getattr(value, field.name)) for field in fields(value))  # type: ignore[arg-type]  # a dataclass
-    return {name: _plain_map(item) if is_dataclass(item) else item for name, item in held}
+    return {name: _plain(item) for name, item in held}
+
+
+def _plain(item: object) -> Plain:
+    if is_dataclass(item):
+        return _plain_map(item)
+    return item if isinstance(item, str) else int(item)  # type: ignore[call-overload]  # int or bool
 
 
 V1 = Profile(
@@ -159,6 +168,7 @@ V1 = Profile(
     features=Features(),
     rank_constant=60,
     lane_depth=100,
+    candidates=24,
     weights=FormWeights(
         text_vector=60,
         text_keyword=40,
@@ -167,7 +177,7 @@ V1 = Profile(
         informal_vector=60,
         informal_keyword=40,
     ),
-    admission=AdmissionNumbers(coverage_ppm=300_000, cosine_ppm=500_000),
+    admission=AdmissionNumbers(coverage_ppm=300_000, cosine_ppm=450_000),
     evidence=EvidenceNumbers(
         term_floor_ppm=400_000,
         generic_ppm=500_000,
@@ -181,22 +191,22 @@ V1 = Profile(
         with_meaning=RuleWeights(
             coverage=4_260_000,
             own=3_130_000,
-            name_missing=-1_090_000,
-            number_missing=-980_000,
-            focus_missing=-1_920_000,
+            name_missing_penalty=1_090_000,
+            number_missing_penalty=980_000,
+            focus_missing_penalty=1_920_000,
             meaning=2_590_000,
             holds=1_310_000,
-            bias=-7_000_000,
+            threshold=7_000_000,
         ),
         by_words=RuleWeights(
             coverage=5_110_000,
             own=3_690_000,
-            name_missing=-1_230_000,
-            number_missing=-980_000,
-            focus_missing=-2_110_000,
+            name_missing_penalty=1_230_000,
+            number_missing_penalty=980_000,
+            focus_missing_penalty=2_110_000,
             meaning=0,
             holds=1_410_000,
-            bias=-6_050_000,
+            threshold=6_050_000,
         ),
         max_sentences=3,
         companion_margin_ppm=1_000_000,

@@ -156,6 +156,19 @@ def read_question(text: str, weights: Sequence[TermWeight], *, floor: float, gen
     return Question(text, kind, terms, _focus(text, terms, kind))
 
 
+def content_terms(text: str) -> tuple[str, ...]:
+    """List the terms of a text that carry content.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Distinct terms in order.
+    """
+    kept = (word.term for word in words(text) if not (word.function or is_function_term(word.term)))
+    return tuple(dict.fromkeys(kept))
+
+
 def _kind(text: str) -> AnswerKind:
     for kind, pattern in _KINDS:
         if pattern.search(text):

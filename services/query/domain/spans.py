@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from services.query.domain.values import Run
 
+_STATEFUL = ("iso-2022", "iso2022", "hz", "utf-7", "utf7")
 # Codecs that write a byte order mark: it stands once in a file, not before every piece.
 _WITHOUT_MARK = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
@@ -53,18 +54,18 @@ def locate(text: str, runs: Sequence[Run], start: int, end: int, *, charset: str
     first, last = touched[0], touched[-1]
     skipped = text[first.text_start : start] if first.verbatim and start > first.text_start else ""
     kept = text[last.text_start : end] if last.verbatim and end < last.text_end else ""
-    skipped_bytes, kept_bytes = size_bytes(skipped, charset), size_bytes(kept, charset)
+    skipped_bytes, kept_bytes = encode_piece(skipped, charset), encode_piece(kept, charset)
     if skipped_bytes is None or kept_bytes is None:
         return Span(first.char_start, last.char_end, first.byte_start, last.byte_end, verbatim=False)
     char_end = last.char_start + len(kept) if kept else last.char_end
-    byte_end = last.byte_start + kept_bytes if kept else last.byte_end
+    byte_end = last.byte_start + len(kept_bytes) if kept else last.byte_end
     verbatim = (
         all(run.verbatim for run in touched)
         and first.text_start <= start
         and last.text_end >= end
         and all(_touch(left, right) for left, right in pairwise(touched))
     )
-    return Span(first.char_start + len(skipped), char_end, first.byte_start + skipped_bytes, byte_end, verbatim)
+    return Span(first.char_start + len(skipped), char_end, first.byte_start + len(skipped_bytes), byte_end, verbatim)
 
 
 def _touch(left: Run, right: Run) -> bool:
@@ -72,21 +73,21 @@ def _touch(left: Run, right: Run) -> bool:
     return left.text_end == right.text_start and left.byte_end == right.byte_start and left.char_end == right.char_start
 
 
-def size_bytes(piece: str, charset: str) -> int | None:
-    """Bytes that a piece from the middle of a file takes in a charset.
+def encode_piece(piece: str, charset: str) -> bytes | None:
+    """Encode a piece from the middle of a file.
 
     Args:
         piece: Text.
         charset: Codec name.
 
     Returns:
-        The size, or None where it can't be known: the codec is unknown, lacks a character, or keeps a state
-        across characters (ISO-2022, HZ, UTF-7), so that the size of a piece depends on what stands before it.
+        Its bytes, or None where they can't be known: the codec is unknown, lacks a character, or keeps a state across
+        characters (ISO-2022, HZ, UTF-7), so that a piece's bytes depend on what stands before it.
     """
     plain = charset.lower().replace("_", "-")
-    if plain.startswith(("iso-2022", "iso2022", "hz", "utf-7", "utf7")):
+    if plain.startswith(_STATEFUL):
         return None
     try:
-        return len(piece.encode(_WITHOUT_MARK.get(plain, charset)))
+        return piece.encode(_WITHOUT_MARK.get(plain, charset))
     except (LookupError, UnicodeEncodeError):
         return None

@@ -145,6 +145,7 @@ class Passage:
         uri: Of the document; may be empty.
         form: Form of the document.
         effective_at: When the revision came into force; None when unknown.
+        ingested_position: KNOWLEDGE position of the fact that brought the revision.
     """
 
     key: RecordKey
@@ -161,3 +162,21 @@ class Passage:
     uri: str = ""
     form: Form = Form.TEXT
     effective_at: datetime | None = None
+    ingested_position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFilter:
+    """What a lane may return; an empty tuple means all.
+
+    Attributes:
+        kind: Chunks or documents.
+        forms: Forms of documents.
+        document_ids: Documents.
+        source_domains: Independent origins.
+    """
+
+    kind: RecordKind = RecordKind.CHUNK
+    forms: tuple[Form, ...] = ()
+    document_ids: tuple[str, ...] = ()
+    source_domains: tuple[str, ...] = ()

@@ -108,6 +108,11 @@ def is_function_term(term: str) -> bool:
     return term in _FUNCTION_TERMS or bool(_HIRAGANA.search(term))
 
 
+def holds_word(text: str) -> bool:
+    """Tell whether a text has any letter or digit to look for."""
+    return _WORD.search(text) is not None
+
+
 def is_latin(text: str) -> bool:
     """Tell whether most letters of a text are Latin ones.
 

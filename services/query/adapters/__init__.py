@@ -1,0 +1,1 @@
+"""Adapters of the query service, one file per technology."""

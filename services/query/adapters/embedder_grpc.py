@@ -1,0 +1,51 @@
+"""The crate's embedding model, asked of the embedder by gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import grpc
+from affidavit.embedder.v1 import embedder_service_pb2 as pb
+from affidavit.embedder.v1 import embedder_service_pb2_grpc as pb_grpc
+
+from services.kernel.errors import Corrupt
+from services.query.adapters.outcomes_grpc import calling
+from services.query.codec import incoming
+from services.query.domain.evidence import Vector
+from services.query.ports import QueryVector
+
+_EMBEDDER = "the embedder"
+
+
+class GrpcEmbedder:
+    """See ports.Embedder."""
+
+    def __init__(self, *, channel: grpc.aio.Channel, timeout_s: float) -> None:
+        self._embedder = pb_grpc.EmbedderServiceStub(channel)
+        self._timeout_s = timeout_s
+
+    async def embed_query(self, crate_id: str, text: str) -> QueryVector:
+        """See Embedder."""
+        request = pb.EmbedRequest(crate_id=crate_id, purpose=pb.EMBED_PURPOSE_QUERY, texts=[text])
+        model_id, vectors = await self._embed(request)
+        return QueryVector(model_id, vectors[0])
+
+    async def embed_texts(self, crate_id: str, texts: Sequence[str]) -> tuple[Vector, ...]:
+        """See Embedder."""
+        request = pb.EmbedRequest(crate_id=crate_id, purpose=pb.EMBED_PURPOSE_DOCUMENT, texts=texts)
+        _, vectors = await self._embed(request)
+        return vectors
+
+    async def fingerprints(self, crate_id: str) -> tuple[str, ...]:
+        """See Embedder."""
+        with calling(_EMBEDDER):
+            reply = await self._embedder.ListModels(pb.ListModelsRequest(crate_id=crate_id), timeout=self._timeout_s)
+        return tuple(sorted(f"{model.role}:{model.model_id}:{model.fingerprint}" for model in reply.models))
+
+    async def _embed(self, request: pb.EmbedRequest) -> tuple[str, tuple[Vector, ...]]:
+        with calling(_EMBEDDER):
+            reply = await self._embedder.Embed(request, timeout=self._timeout_s)
+        try:
+            return reply.model_id, incoming.vectors(reply.vectors, reply.dimension, len(request.texts))
+        except ValueError as error:
+            raise Corrupt(f"the embedder's reply is malformed: {error}") from error

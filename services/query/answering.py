@@ -1,0 +1,215 @@
+"""From a question to a cited, signed answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from services.kernel.errors import Failure, NotAvailableYet, Rejected
+from services.query.domain import evidence
+from services.query.domain.admission import admit
+from services.query.domain.crate import CrateRules, Turn, with_history
+from services.query.domain.extractive import NO_ANSWER_TEXT, CitedPlace, answer_text, choose, compose, without_markers
+from services.query.domain.modes import AnswerMode, ModeDecision, ModeRefusal, decide_mode
+from services.query.domain.outcomes import AnswerOutcome, sources_of
+from services.query.domain.profile import PPM
+from services.query.domain.question import read_question
+from services.query.domain.selection import select_contexts
+from services.query.domain.units import Unit, units_of
+from services.query.domain.values import LaneFilter, RecordKind, RetrievalMode
+from services.query.ports import Citations, CrateBook, Embedder, Repaired
+from services.query.retrieval import Request, Retrieval, Retriever, check_query, usable_profile
+from services.query.signing import Draft, Notary
+
+MAX_SOURCES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question as it came.
+
+    Attributes:
+        crate_id: Crate.
+        question: In plain words.
+        mode: None: the crate's.
+        retrieval_mode: None: the crate's.
+        history: The caller's turns, oldest first.
+        lane_filter: What the lanes may return.
+        source_limit: Contexts considered; 0: the crate's.
+    """
+
+    crate_id: str
+    question: str
+    mode: AnswerMode | None = None
+    retrieval_mode: RetrievalMode | None = None
+    history: tuple[Turn, ...] = ()
+    lane_filter: LaneFilter = field(default_factory=LaneFilter)
+    source_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What was found for a question: the cited places, the cursor and what to tell about the way there."""
+
+    places: tuple[CitedPlace, ...]
+    retrieval: Retrieval
+    position: int
+    notes: tuple[str, ...]
+
+
+class Answerer:
+    """Answers questions."""
+
+    def __init__(
+        self,
+        *,
+        retriever: Retriever,
+        embedder: Embedder,
+        crates: CrateBook,
+        citations: Citations,
+        notary: Notary,
+        new_id: Callable[[], str],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._retriever = retriever
+        self._embedder = embedder
+        self._crates = crates
+        self._citations = citations
+        self._notary = notary
+        self._new_id = new_id
+        self._clock = clock
+
+    async def ask(self, ask: Ask) -> AnswerOutcome:
+        """Answer a question from the evidence, or say that there is none.
+
+        Args:
+            ask: The question.
+
+        Returns:
+            The answer with its cited places, cursor and receipt. Without evidence above the thresholds it is a
+            no-answer, which is signed too: that nothing was found is a claim like any other.
+
+        Raises:
+            Rejected: When the question is blank or too long, or the source limit is out of range.
+            NotAvailableYet: When the mode or profile is not built and nothing else may be served.
+            Unavailable: When no lane answers.
+        """
+        question = check_query(ask.question, name="question")
+        rules = await self._crates.rules(ask.crate_id)
+        mode = _mode(ask, rules)
+        profile = usable_profile(rules)
+        limit = _source_limit(ask, rules)
+        if ask.lane_filter.kind is RecordKind.DOCUMENT:
+            raise Rejected("an answer is made of chunks: leave the filter's kind out, or search with kind document")
+        reading = with_history(question, ask.history, allowed=rules.allow_client_history)
+        request = Request(
+            ask.crate_id,
+            reading.text,
+            ask.retrieval_mode or rules.retrieval_mode,
+            ask.lane_filter,
+            profile,
+            profile.lane_depth,
+        )
+        found = await self._gather(request, limit)
+        answer_id = self._new_id()
+        repaired = await self._write(ask.crate_id, answer_id, found.places)
+        places = tuple(place for place in found.places if place.marker in repaired.cited)
+        text = repaired.text if places else NO_ANSWER_TEXT
+        outcome = AnswerOutcome(
+            answer_id=answer_id,
+            answered=bool(places),
+            text=text if rules.inline_citations else without_markers(text),
+            places=places,
+            sources=sources_of(places) if rules.structured_sources else (),
+            mode=mode,
+            lanes=found.retrieval.lanes,
+            position=found.position,
+            unsupported=repaired.unsupported,
+            notes=_notes(reading.note, rules, found),
+        )
+        draft = Draft(
+            ask.crate_id, ask.question, outcome, answer_text(found.places), found.retrieval, profile, repaired.actions
+        )
+        return await self._notary.sign(draft, self._clock())
+
+    async def _gather(self, request: Request, limit: int) -> _Evidence:
+        profile = request.profile
+        retrieval = await self._retriever.retrieve(request)
+        pairs, position = await self._retriever.fetch(
+            request.crate_id, retrieval.candidates[: profile.candidates], retrieval.position
+        )
+        admitted = admit(
+            pairs,
+            retrieval.keyword.terms,
+            coverage=profile.admission.coverage_ppm / PPM,
+            cosine=profile.admission.cosine_ppm / PPM,
+        )
+        contexts = select_contexts(admitted, limit=limit)
+        units = tuple(unit for context in contexts for unit in units_of(context.passage))
+        if not units:
+            return _Evidence((), retrieval, position, ())
+        return await self._extract(request, retrieval, position, units)
+
+    async def _extract(self, request: Request, retrieval: Retrieval, position: int, units: Sequence[Unit]) -> _Evidence:
+        numbers = request.profile.evidence
+        soft = numbers.soft()
+        question = read_question(
+            request.query,
+            retrieval.keyword.terms,
+            floor=numbers.term_floor_ppm / PPM,
+            generic=numbers.generic_ppm / PPM,
+        )
+        shortlist = evidence.shortlist(question, units, soft=soft, limit=numbers.shortlist)
+        texts = evidence.texts_to_embed(question, shortlist, limit=numbers.embedded_texts) if retrieval.vector else ()
+        meanings, note = await self._meanings(request.crate_id, retrieval, texts)
+        ranked = evidence.rank(
+            question,
+            shortlist,
+            soft=soft,
+            rule=(numbers.with_meaning if meanings else numbers.by_words).rule(),
+            meanings=meanings,
+        )
+        chosen = choose(
+            ranked,
+            most=numbers.max_sentences,
+            margin=numbers.companion_margin_ppm / PPM,
+            duplicate=numbers.duplicate_ppm / PPM,
+        )
+        return _Evidence(compose(chosen), retrieval, position, note)
+
+    async def _meanings(
+        self, crate_id: str, retrieval: Retrieval, texts: Sequence[str]
+    ) -> tuple[evidence.Meanings | None, tuple[str, ...]]:
+        if not texts or retrieval.vector is None:
+            return None, ()
+        try:
+            vectors = await self._embedder.embed_texts(crate_id, texts)
+        except Failure as error:
+            return None, (f"evidence was weighed by its words alone: {error.message}",)
+        return evidence.Meanings(retrieval.vector.vector, dict(zip(texts, vectors, strict=True))), ()
+
+    async def _write(self, crate_id: str, answer_id: str, places: Sequence[CitedPlace]) -> Repaired:
+        if not places:
+            return Repaired(NO_ANSWER_TEXT, ())
+        return await self._citations.repair(crate_id, answer_id, answer_text(places), len(places))
+
+
+def _mode(ask: Ask, rules: CrateRules) -> ModeDecision:
+    decision = decide_mode(ask.mode, crate_mode=rules.mode, allow_downgrade=rules.allow_downgrade)
+    if isinstance(decision, ModeRefusal):
+        raise NotAvailableYet(decision.message)
+    return decision
+
+
+def _source_limit(ask: Ask, rules: CrateRules) -> int:
+    limit = ask.source_limit or rules.source_limit
+    if not 1 <= limit <= MAX_SOURCES:
+        raise Rejected(f"source_limit {limit} is out of range: choose 1 to {MAX_SOURCES}")
+    return limit
+
+
+def _notes(history: str, rules: CrateRules, found: _Evidence) -> tuple[str, ...]:
+    provider = f"answer provider {rules.answer_model}: not used in this version" if rules.answer_model else ""
+    lanes = (f"{use.lane} lane: {use.note}" for use in found.retrieval.lanes if not use.used)
+    return tuple(note for note in (history, "rerank: not configured", provider, *lanes, *found.notes) if note)

@@ -1,0 +1,241 @@
+"""Asks both lanes side by side and fuses what they say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services.kernel.errors import Failure, NotAvailableYet, NotFound, Rejected, Unavailable
+from services.query.domain.crate import CrateRules
+from services.query.domain.fusion import Fused, best_per_document, fuse, rank_one_lane
+from services.query.domain.outcomes import Found, SearchOutcome
+from services.query.domain.profile import PROFILES, Profile
+from services.query.domain.snippets import snippet
+from services.query.domain.values import LaneAnswer, LaneFilter, LaneUse, Passage, RecordKind, RetrievalMode
+from services.query.domain.words import holds_word
+from services.query.ports import Embedder, Index, QueryVector
+
+MAX_QUERY_CHARS = 8_000
+KEYWORD, VECTOR = "keyword", "vector"
+_NO_WORD = "the query holds no word"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is looked for.
+
+    Attributes:
+        crate_id: Crate.
+        query: Plain words, checked by `check_query`.
+        mode: Lanes to use.
+        lane_filter: What the lanes may return.
+        profile: Manifest.
+        depth: Candidates asked of each lane.
+    """
+
+    crate_id: str
+    query: str
+    mode: RetrievalMode
+    lane_filter: LaneFilter
+    profile: Profile
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """What was found.
+
+    Attributes:
+        candidates: Fused, best first.
+        lanes: How each lane took part.
+        keyword: The keyword lane's answer; empty when it wasn't used.
+        vector: The embedded query; None when the vector lane wasn't used.
+        position: Smallest position of the lanes used.
+        generation: Index generation that answered.
+    """
+
+    candidates: tuple[Fused, ...]
+    lanes: tuple[LaneUse, ...]
+    keyword: LaneAnswer
+    vector: QueryVector | None
+    position: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One lane's part: its answer and query vector, or why there is none."""
+
+    answer: LaneAnswer | None = None
+    note: str = ""
+    vector: QueryVector | None = None
+
+
+def check_query(query: str, *, name: str) -> str:
+    """Check a query or question.
+
+    Args:
+        query: As it came.
+        name: What it is called, for the message.
+
+    Returns:
+        It, without white space around.
+
+    Raises:
+        Rejected: When it is blank or too long.
+    """
+    if not query.strip():
+        raise Rejected(f"the {name} is empty: ask with at least one word")
+    if len(query) > MAX_QUERY_CHARS:
+        raise Rejected(f"the {name} has {len(query)} characters: shorten it to {MAX_QUERY_CHARS}")
+    return query.strip()
+
+
+def usable_profile(rules: CrateRules) -> Profile:
+    """Find the manifest that a crate asks for.
+
+    Args:
+        rules: Settings of the crate.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        NotAvailableYet: When this version has none of that name.
+    """
+    profile = PROFILES.get(rules.profile)
+    if profile is None:
+        raise NotAvailableYet(
+            f"profile {rules.profile} is not available yet: set the crate's profile to one of {', '.join(PROFILES)}"
+        )
+    return profile
+
+
+class Retriever:
+    """Search over both lanes."""
+
+    def __init__(self, *, index: Index, embedder: Embedder, lane_timeout_s: float) -> None:
+        self._index = index
+        self._embedder = embedder
+        self._lane_timeout_s = lane_timeout_s
+
+    async def search(self, request: Request, *, limit: int, by_document: bool) -> SearchOutcome:
+        """Find records.
+
+        Args:
+            request: What is looked for.
+            limit: How many results at most.
+            by_document: One result per document: its best record.
+
+        Returns:
+            Results with snippets.
+
+        Raises:
+            Unavailable: When no lane answers.
+        """
+        kind = request.lane_filter.kind
+        retrieval = await self.retrieve(request)
+        candidates = retrieval.candidates
+        if by_document or kind is RecordKind.DOCUMENT:
+            candidates = best_per_document(candidates)
+        passages, position = await self.fetch(request.crate_id, candidates[:limit], retrieval.position)
+        results = tuple(
+            Found(candidate, passage, snippet(passage, retrieval.keyword.terms)) for candidate, passage in passages
+        )
+        return SearchOutcome(results, retrieval.lanes, position, kind)
+
+    async def retrieve(self, request: Request) -> Retrieval:
+        """Ask the lanes and fuse.
+
+        Args:
+            request: What is looked for.
+
+        Returns:
+            Candidates; none for a query without a word, which no lane is asked for.
+
+        Raises:
+            Unavailable: When no lane answers.
+            NotFound: When there is no such crate.
+            Rejected: When a lane refuses the query.
+        """
+        if not holds_word(request.query):
+            position = await self._index.position(request.crate_id)
+            uses = (LaneUse(KEYWORD, False, _NO_WORD, 0), LaneUse(VECTOR, False, _NO_WORD, 0))
+            return Retrieval((), uses, LaneAnswer(), None, position, 0)
+        keyword, vector = await asyncio.gather(
+            self._side(request.mode is not RetrievalMode.SEMANTIC, request, self._keyword(request)),
+            self._side(request.mode is not RetrievalMode.LEXICAL, request, self._vector(request)),
+        )
+        if keyword.answer is None and vector.answer is None:
+            raise Unavailable(f"no lane answers: keyword lane: {keyword.note}; vector lane: {vector.note}; retry")
+        answers = tuple(side.answer for side in (keyword, vector) if side.answer is not None)
+        return Retrieval(
+            candidates=_rank(request, keyword.answer, vector.answer),
+            lanes=(_use(KEYWORD, keyword), _use(VECTOR, vector)),
+            keyword=keyword.answer or LaneAnswer(),
+            vector=vector.vector,
+            position=min(answer.position for answer in answers),
+            generation=max(answer.generation for answer in answers),
+        )
+
+    async def fetch(
+        self, crate_id: str, candidates: Sequence[Fused], position: int
+    ) -> tuple[tuple[tuple[Fused, Passage], ...], int]:
+        """Read the chunks of candidates.
+
+        Args:
+            crate_id: Crate.
+            candidates: In order.
+            position: Smallest position of the lanes used.
+
+        Returns:
+            Candidates with their chunks, and the cursor. A candidate whose revision is not in force any more is left
+            out, and so is one that came after the cursor: the answer could not claim it.
+        """
+        if not candidates:
+            return (), position
+        fetched = await self._index.fetch(crate_id, [candidate.key for candidate in candidates])
+        cursor = min(position, fetched.position)
+        held = {passage.key: passage for passage in fetched.passages if passage.ingested_position <= cursor}
+        pairs = tuple((candidate, held[candidate.key]) for candidate in candidates if candidate.key in held)
+        return pairs, cursor
+
+    async def _side(self, wanted: bool, request: Request, work: Coroutine[Any, Any, _Side]) -> _Side:
+        if not wanted:
+            work.close()
+            return _Side(note=f"retrieval mode is {request.mode.value}")
+        try:
+            return await asyncio.wait_for(work, self._lane_timeout_s)
+        except (NotFound, Rejected):
+            raise
+        except TimeoutError:
+            return _Side(note=f"no answer within {self._lane_timeout_s:g} s")
+        except Failure as error:
+            return _Side(note=error.message)
+
+    async def _keyword(self, request: Request) -> _Side:
+        answer = await self._index.search_keyword(request.crate_id, request.query, request.lane_filter, request.depth)
+        return _Side(answer) if answer.terms else _Side(note=_NO_WORD)
+
+    async def _vector(self, request: Request) -> _Side:
+        vector = await self._embedder.embed_query(request.crate_id, request.query)
+        answer = await self._index.search_vector(request.crate_id, vector, request.lane_filter, request.depth)
+        return _Side(answer, vector=vector)
+
+
+def _rank(request: Request, keyword: LaneAnswer | None, vector: LaneAnswer | None) -> tuple[Fused, ...]:
+    if request.mode is RetrievalMode.HYBRID:
+        return fuse(
+            keyword.hits if keyword else (),
+            vector.hits if vector else (),
+            weights=request.profile.weights.by_form(),
+            k=request.profile.rank_constant,
+        )
+    answer = keyword or vector or LaneAnswer()
+    return rank_one_lane(answer.hits, request.mode)
+
+
+def _use(lane: str, side: _Side) -> LaneUse:
+    return LaneUse(lane, side.answer is not None, side.note, len(side.answer.hits) if side.answer else 0)
