@@ -24,29 +24,31 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,affidavit/citation/v1/citation_service.proto\x12\x15\x61\x66\x66idavit.citation.v1\"r\n\x0cRepairAction\x12/\n\x04kind\x18\x01 \x01(\x0e\x32!.affidavit.citation.v1.RepairKind\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x12\n\nchar_start\x18\x04 \x01(\r\"\\\n\rRepairRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x11\n\tanswer_id\x18\x02 \x01(\t\x12\x10\n\x08raw_text\x18\x03 \x01(\t\x12\x14\n\x0csource_count\x18\x04 \x01(\r\"\x87\x01\n\x0eRepairResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05\x63ited\x18\x02 \x03(\r\x12\x34\n\x07\x61\x63tions\x18\x03 \x03(\x0b\x32#.affidavit.citation.v1.RepairAction\x12\x13\n\x0bunsupported\x18\x04 \x03(\t\x12\r\n\x05rules\x18\x05 \x01(\t\"d\n\x13RepairStreamRequest\x12\x35\n\x05start\x18\x01 \x01(\x0b\x32$.affidavit.citation.v1.RepairRequestH\x00\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x42\x06\n\x04part\"f\n\x14RepairStreamResponse\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x36\n\x05\x66inal\x18\x02 \x01(\x0b\x32%.affidavit.citation.v1.RepairResponseH\x00\x42\x06\n\x04part\"0\n\rReplayRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\r\n\x05rules\x18\x02 \x01(\t\"4\n\x0eReplayResponse\x12\x11\n\tdecisions\x18\x01 \x01(\x04\x12\x0f\n\x07\x63hanged\x18\x02 \x01(\x04*y\n\nRepairKind\x12\x1b\n\x17REPAIR_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16REPAIR_KIND_NORMALIZED\x10\x01\x12\x17\n\x13REPAIR_KIND_REMOVED\x10\x02\x12\x19\n\x15REPAIR_KIND_COLLAPSED\x10\x03\x32\xac\x02\n\x0f\x43itationService\x12U\n\x06Repair\x12$.affidavit.citation.v1.RepairRequest\x1a%.affidavit.citation.v1.RepairResponse\x12k\n\x0cRepairStream\x12*.affidavit.citation.v1.RepairStreamRequest\x1a+.affidavit.citation.v1.RepairStreamResponse(\x01\x30\x01\x12U\n\x06Replay\x12$.affidavit.citation.v1.ReplayRequest\x1a%.affidavit.citation.v1.ReplayResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,affidavit/citation/v1/citation_service.proto\x12\x15\x61\x66\x66idavit.citation.v1\"r\n\x0cRepairAction\x12/\n\x04kind\x18\x01 \x01(\x0e\x32!.affidavit.citation.v1.RepairKind\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x12\n\nchar_start\x18\x04 \x01(\r\"\x92\x01\n\rRepairRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x11\n\tanswer_id\x18\x02 \x01(\t\x12\x10\n\x08raw_text\x18\x03 \x01(\t\x12\x14\n\x0csource_count\x18\x04 \x01(\r\x12\x34\n\x08literals\x18\x05 \x03(\x0b\x32\".affidavit.citation.v1.LiteralSpan\"3\n\x0bLiteralSpan\x12\x12\n\nchar_start\x18\x01 \x01(\r\x12\x10\n\x08\x63har_end\x18\x02 \x01(\r\"\x87\x01\n\x0eRepairResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05\x63ited\x18\x02 \x03(\r\x12\x34\n\x07\x61\x63tions\x18\x03 \x03(\x0b\x32#.affidavit.citation.v1.RepairAction\x12\x13\n\x0bunsupported\x18\x04 \x03(\t\x12\r\n\x05rules\x18\x05 \x01(\t\"d\n\x13RepairStreamRequest\x12\x35\n\x05start\x18\x01 \x01(\x0b\x32$.affidavit.citation.v1.RepairRequestH\x00\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x42\x06\n\x04part\"f\n\x14RepairStreamResponse\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x36\n\x05\x66inal\x18\x02 \x01(\x0b\x32%.affidavit.citation.v1.RepairResponseH\x00\x42\x06\n\x04part\"0\n\rReplayRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\r\n\x05rules\x18\x02 \x01(\t\"4\n\x0eReplayResponse\x12\x11\n\tdecisions\x18\x01 \x01(\x04\x12\x0f\n\x07\x63hanged\x18\x02 \x01(\x04*y\n\nRepairKind\x12\x1b\n\x17REPAIR_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16REPAIR_KIND_NORMALIZED\x10\x01\x12\x17\n\x13REPAIR_KIND_REMOVED\x10\x02\x12\x19\n\x15REPAIR_KIND_COLLAPSED\x10\x03\x32\xac\x02\n\x0f\x43itationService\x12U\n\x06Repair\x12$.affidavit.citation.v1.RepairRequest\x1a%.affidavit.citation.v1.RepairResponse\x12k\n\x0cRepairStream\x12*.affidavit.citation.v1.RepairStreamRequest\x1a+.affidavit.citation.v1.RepairStreamResponse(\x01\x30\x01\x12U\n\x06Replay\x12$.affidavit.citation.v1.ReplayRequest\x1a%.affidavit.citation.v1.ReplayResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'affidavit.citation.v1.citation_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REPAIRKIND']._serialized_start=729
-  _globals['_REPAIRKIND']._serialized_end=850
+  _globals['_REPAIRKIND']._serialized_start=837
+  _globals['_REPAIRKIND']._serialized_end=958
   _globals['_REPAIRACTION']._serialized_start=71
   _globals['_REPAIRACTION']._serialized_end=185
-  _globals['_REPAIRREQUEST']._serialized_start=187
-  _globals['_REPAIRREQUEST']._serialized_end=279
-  _globals['_REPAIRRESPONSE']._serialized_start=282
-  _globals['_REPAIRRESPONSE']._serialized_end=417
-  _globals['_REPAIRSTREAMREQUEST']._serialized_start=419
-  _globals['_REPAIRSTREAMREQUEST']._serialized_end=519
-  _globals['_REPAIRSTREAMRESPONSE']._serialized_start=521
-  _globals['_REPAIRSTREAMRESPONSE']._serialized_end=623
-  _globals['_REPLAYREQUEST']._serialized_start=625
-  _globals['_REPLAYREQUEST']._serialized_end=673
-  _globals['_REPLAYRESPONSE']._serialized_start=675
-  _globals['_REPLAYRESPONSE']._serialized_end=727
-  _globals['_CITATIONSERVICE']._serialized_start=853
-  _globals['_CITATIONSERVICE']._serialized_end=1153
+  _globals['_REPAIRREQUEST']._serialized_start=188
+  _globals['_REPAIRREQUEST']._serialized_end=334
+  _globals['_LITERALSPAN']._serialized_start=336
+  _globals['_LITERALSPAN']._serialized_end=387
+  _globals['_REPAIRRESPONSE']._serialized_start=390
+  _globals['_REPAIRRESPONSE']._serialized_end=525
+  _globals['_REPAIRSTREAMREQUEST']._serialized_start=527
+  _globals['_REPAIRSTREAMREQUEST']._serialized_end=627
+  _globals['_REPAIRSTREAMRESPONSE']._serialized_start=629
+  _globals['_REPAIRSTREAMRESPONSE']._serialized_end=731
+  _globals['_REPLAYREQUEST']._serialized_start=733
+  _globals['_REPLAYREQUEST']._serialized_end=781
+  _globals['_REPLAYRESPONSE']._serialized_start=783
+  _globals['_REPLAYRESPONSE']._serialized_end=835
+  _globals['_CITATIONSERVICE']._serialized_start=961
+  _globals['_CITATIONSERVICE']._serialized_end=1261
 # @@protoc_insertion_point(module_scope)

@@ -83,12 +83,17 @@ class RepairRequest(_message.Message):
     ANSWER_ID_FIELD_NUMBER: _builtins.int
     RAW_TEXT_FIELD_NUMBER: _builtins.int
     SOURCE_COUNT_FIELD_NUMBER: _builtins.int
+    LITERALS_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     answer_id: _builtins.str
     raw_text: _builtins.str
     """As the model wrote it."""
     source_count: _builtins.int
-    """Markers 1 to source_count exist."""
+    """Markers 1 to source_count exist; at most 100."""
+    @_builtins.property
+    def literals(self) -> _containers.RepeatedCompositeFieldContainer[Global___LiteralSpan]:
+        """Where raw_text quotes evidence: nothing in there is read as a marker. In order, none overlapping the next."""
+
     def __init__(
         self,
         *,
@@ -96,14 +101,39 @@ class RepairRequest(_message.Message):
         answer_id: _builtins.str = ...,
         raw_text: _builtins.str = ...,
         source_count: _builtins.int = ...,
+        literals: _abc.Iterable[Global___LiteralSpan] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_id", b"answer_id", "crate_id", b"crate_id", "raw_text", b"raw_text", "source_count", b"source_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_id", b"answer_id", "crate_id", b"crate_id", "literals", b"literals", "raw_text", b"raw_text", "source_count", b"source_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RepairRequest: _TypeAlias = RepairRequest  # noqa: Y015
+
+@_typing.final
+class LiteralSpan(_message.Message):
+    """Code points into the raw text, end exclusive."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAR_START_FIELD_NUMBER: _builtins.int
+    CHAR_END_FIELD_NUMBER: _builtins.int
+    char_start: _builtins.int
+    char_end: _builtins.int
+    def __init__(
+        self,
+        *,
+        char_start: _builtins.int = ...,
+        char_end: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["char_end", b"char_end", "char_start", b"char_start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LiteralSpan: _TypeAlias = LiteralSpan  # noqa: Y015
 
 @_typing.final
 class RepairResponse(_message.Message):
