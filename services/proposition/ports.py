@@ -1,0 +1,27 @@
+"""What proposition needs from the outside."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from services.kernel.envelope import Event
+
+
+class Log(Protocol):
+    """The log, as the kernel's bus gives it."""
+
+    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
+        """The last event of an aggregate, or None."""
+
+
+class Evaluations(Protocol):
+    """Evaluations of chunks."""
+
+    async def erase(self, crate_id: str, document_id: str, revision: int) -> None:
+        """Delete the evaluations of this revision and the ones before it; none there is fine.
+
+        Args:
+            crate_id: Crate.
+            document_id: Document.
+            revision: Newest revision that goes.
+        """
