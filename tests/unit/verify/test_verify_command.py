@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, *arguments: str) -> int:
     files = {one.name for one in folder.iterdir()}
     placed = [str(folder / argument) if argument in files else argument for argument in arguments]
-    return cli.main([*placed, "--keys", str(folder / "keys")])
+    return cli.run([*placed, "--keys", str(folder / "keys")])
 
 
 def test_a_good_receipt_exits_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +92,7 @@ def test_a_stated_link_is_not_enough_where_it_is_required(folder: Path, capsys: 
 
 def test_the_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        cli.main(["--help"])
+        cli.run(["--help"])
     assert caught.value.code == 0
     out = capsys.readouterr().out
     for code in range(8):
@@ -101,7 +101,7 @@ def test_the_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_wrong_usage_exits_2() -> None:
     with pytest.raises(SystemExit) as caught:
-        cli.main([])
+        cli.run([])
     assert caught.value.code == 2
 
 

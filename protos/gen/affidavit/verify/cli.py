@@ -30,11 +30,16 @@ name, nobody has looked behind it. With --chain the receipts before it are check
 "not shown" is never "ok": the receipt carries no proof of it."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
+    """Run the command with the process's own arguments; returns its exit code."""
+    return run(sys.argv[1:])
+
+
+def run(arguments: Sequence[str]) -> int:
     """Run the command.
 
     Args:
-        arguments: Command line without the program's name; None takes the process's own.
+        arguments: Command line without the program's name.
 
     Returns:
         The exit code.

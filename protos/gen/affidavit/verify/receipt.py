@@ -5,13 +5,14 @@ The receipt's id is a hash of the Sig_structure, the bytes that are signed; the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import cbor2
 
-from affidavit.verify.encoding import Value, array, blob, decode, encode, one_of, record, row, text, uint
+from affidavit.verify.encoding import array, blob, decode, encode, one_of, record, row, text, uint
 from affidavit.verify.errors import Refused
 from affidavit.verify.hashing import DIGEST_BYTES, Purpose, digest
 from affidavit.verify.signature import KID_BYTES, SIGNATURE_BYTES
@@ -138,7 +139,7 @@ def receipt_id(signed: bytes) -> bytes:
     return digest(Purpose.RECEIPT_ID, signed)
 
 
-def body_payload(body: Value) -> bytes:
+def body_payload(body: Mapping[str, Any]) -> bytes:
     """Encode a body and make sure that a verifier will read it.
 
     Args:
@@ -149,8 +150,9 @@ def body_payload(body: Value) -> bytes:
 
     Raises:
         Refused: When a verifier would refuse it.
+        TypeError: When a field is of a kind that has no encoding.
     """
-    payload = encode(body)
+    payload = encode(dict(body))
     decode(payload, _BODY, step="body", limit=MAX_RECEIPT_BYTES)
     return payload
 

@@ -1,0 +1,1 @@
+"""What receipt uses of the outside world, one file per technology."""

@@ -1,0 +1,1 @@
+"""Between the contracts (protobuf, receipts, bundles, packs) and the domain."""

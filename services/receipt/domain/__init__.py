@@ -1,0 +1,1 @@
+"""Decisions of receipt, without any input or output."""
