@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 import shutil
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Protocol
 from services.kernel.errors import NotFound, Unavailable
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})*")
-_WRITERS = 8
+_WRITERS = 16
 
 
 class BlobStore(Protocol):
@@ -40,6 +39,9 @@ class BlobStore(Protocol):
             NotFound: When there is no such blob.
         """
 
+    async def list_prefix(self, prefix: str) -> tuple[str, ...]:
+        """Names of the blobs right below a prefix and a '/', sorted; none when there is nothing."""
+
     async def delete_prefix(self, prefix: str) -> None:
         """Delete every blob whose name starts with the prefix and a '/'."""
 
@@ -50,7 +52,6 @@ class FolderBlobs:
     def __init__(self, *, root: Path) -> None:
         self._root = root
         self._pool = ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="blobs")
-        self._folders = threading.Lock()
         root.mkdir(parents=True, exist_ok=True)
 
     async def put(self, name: str, data: bytes) -> None:
@@ -66,6 +67,11 @@ class FolderBlobs:
             raise NotFound(f"blob {name} isn't there: it was erased, or the folder was changed by hand") from error
         except OSError as error:
             raise Unavailable(f"blob {name} can't be read: {error.strerror}") from error
+
+    async def list_prefix(self, prefix: str) -> tuple[str, ...]:
+        """See BlobStore."""
+        found = await asyncio.get_running_loop().run_in_executor(self._pool, _file_names, self._path(prefix))
+        return tuple(f"{prefix}/{name}" for name in found)
 
     async def delete_prefix(self, prefix: str) -> None:
         """See BlobStore."""
@@ -89,34 +95,37 @@ class FolderBlobs:
     def _put(self, path: Path, data: bytes) -> None:
         part = path.with_name(f".{path.name}.part")
         try:
-            self._make_folders(path.parent)
+            path.parent.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             part.rename(path)
-            _sync_folder(path.parent)
+            self._sync_upwards(path)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
             raise Unavailable(f"blob {path.name} can't be written: {error.strerror}; free disk space?") from error
 
-    def _make_folders(self, folder: Path) -> None:
-        # Under the lock a folder that exists is known to be synced: nobody builds on one that could vanish.
-        with self._folders:
-            missing = []
-            while folder != self._root and not folder.exists():
-                missing.append(folder)
-                folder = folder.parent
-            for new in reversed(missing):
-                new.mkdir(exist_ok=True)
-                _sync_folder(new.parent)
+    def _sync_upwards(self, path: Path) -> None:
+        # Every folder on the way is synced, whoever made it and without a lock: writers that sync at the same time
+        # share one commit of the file system, while syncing one after the other would cost each its own.
+        for folder in path.parents:
+            _sync_folder(folder)
+            if folder == self._root:
+                return
 
     def _delete(self, path: Path) -> None:
         if not path.exists():
             return
         shutil.rmtree(path)
         _sync_folder(path.parent)
+
+
+def _file_names(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        return []
+    # Names that begin with a dot are writes that a crash cut short.
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and not entry.name.startswith("."))
 
 
 def _sync_folder(folder: Path) -> None:

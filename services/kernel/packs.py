@@ -132,6 +132,18 @@ class PackStore:
         except ValueError as error:
             raise Corrupt(f"pack {name} can't be taken apart: {error}") from error
 
+    async def ids(self, prefix: str) -> tuple[bytes, ...]:
+        """Ids of the packs right below a prefix: for work that was interrupted before its event was appended.
+
+        Args:
+            prefix: Where they were written.
+
+        Returns:
+            32 bytes each, sorted; none when there is nothing.
+        """
+        names = await self._blobs.list_prefix(prefix)
+        return tuple(bytes.fromhex(name.rsplit("/", 1)[-1]) for name in names)
+
     async def erase(self, prefix: str) -> None:
         """Delete every pack below a prefix, those that a crash left without an event included.
 

@@ -37,6 +37,7 @@ class RecordsEmbedded(_message.Message):
     FORM_FIELD_NUMBER: _builtins.int
     WINDOWED_COUNT_FIELD_NUMBER: _builtins.int
     COMPUTED_COUNT_FIELD_NUMBER: _builtins.int
+    EARLIER_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     revision: _builtins.int
     settings_digest: _builtins.str
@@ -59,6 +60,12 @@ class RecordsEmbedded(_message.Message):
         Absent when there is no chunk.
         """
 
+    @_builtins.property
+    def earlier(self) -> _containers.RepeatedCompositeFieldContainer[Global___EarlierVectors]:
+        """Vectors of earlier revisions that may hold texts which this one lacks, newest first, at most 8: a text that
+        comes back is not computed again.
+        """
+
     def __init__(
         self,
         *,
@@ -74,20 +81,47 @@ class RecordsEmbedded(_message.Message):
         form: _envelope_pb2.Form.ValueType = ...,
         windowed_count: _builtins.int = ...,
         computed_count: _builtins.int = ...,
+        earlier: _abc.Iterable[Global___EarlierVectors] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "vectors", b"vectors"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "computed_count", b"computed_count", "dimension", b"dimension", "document_id", b"document_id", "form", b"form", "generation", b"generation", "model_id", b"model_id", "record_count", b"record_count", "revision", b"revision", "settings_digest", b"settings_digest", "vectors", b"vectors", "windowed_count", b"windowed_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "computed_count", b"computed_count", "dimension", b"dimension", "document_id", b"document_id", "earlier", b"earlier", "form", b"form", "generation", b"generation", "model_id", b"model_id", "record_count", b"record_count", "revision", b"revision", "settings_digest", b"settings_digest", "vectors", b"vectors", "windowed_count", b"windowed_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecordsEmbedded: _TypeAlias = RecordsEmbedded  # noqa: Y015
 
 @_typing.final
+class EarlierVectors(_message.Message):
+    """Where the vectors of an earlier revision of the same document lie."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    VECTORS_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    @_builtins.property
+    def vectors(self) -> _envelope_pb2.PackRef: ...
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+        vectors: _envelope_pb2.PackRef | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["vectors", b"vectors"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "vectors", b"vectors"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EarlierVectors: _TypeAlias = EarlierVectors  # noqa: Y015
+
+@_typing.final
 class VectorSet(_message.Message):
     """---- Content of packs ----
 
-    Part "vectors" of a vectors pack.
+    Part "vectors" of a vectors pack. While a long document is being embedded, packs of the same parts keep what is
+    done so far; they are deleted once the revision has its own.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -1,0 +1,1 @@
+"""Adapters of the embedder service, one file per technology."""

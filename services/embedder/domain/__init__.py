@@ -1,0 +1,1 @@
+"""Pure values and decisions of the embedder service."""

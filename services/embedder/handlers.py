@@ -1,0 +1,243 @@
+"""Edge 1: DocumentChunked in, RecordsEmbedded out; DocumentErased deletes what this service holds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from services.embedder import codec, metrics
+from services.embedder.codec import Chunked, Embedded, Erased
+from services.embedder.domain.models import Purpose
+from services.embedder.domain.reuse import PackAt, VectorSet, assemble, earlier_sets, missing
+from services.embedder.domain.texts import EmbeddedText, embedded_texts, text_key
+from services.embedder.domain.vectors import Vectors
+from services.embedder.models import BoundModel, CrateModels
+from services.embedder.ports import EmbeddingModel, VectorCache
+from services.embedder.scheduler import BatchScheduler
+from services.kernel.bus import Bus
+from services.kernel.envelope import Event
+from services.kernel.errors import Corrupt, NotFound
+from services.kernel.packs import PackStore
+
+EVENTS = ("DocumentChunked", "DocumentErased")
+VECTORS = "vectors"
+# Packs of a long document that isn't finished: a step of their own, so that they go without the finished one.
+PARTIAL = "vectors-partial"
+CHUNKS = "chunks"
+_log = logging.getLogger("affidavit.embedder")
+
+
+@dataclass(slots=True)
+class _Known:
+    """Vectors that need no computing.
+
+    Attributes:
+        dimension: Length of a vector.
+        vectors: float32[d] by text key.
+        keys_by_pack: Text keys of the packs that were read; None for one that is gone or damaged.
+    """
+
+    dimension: int
+    vectors: dict[bytes, Vectors]
+    keys_by_pack: dict[bytes, frozenset[bytes] | None]
+
+    def spent(self, keys: frozenset[bytes]) -> set[bytes]:
+        """Packs that hold nothing beyond `keys`, or nothing at all any more."""
+        return {pack for pack, held in self.keys_by_pack.items() if held is None or held <= keys}
+
+
+class DocumentEmbedder:
+    """Embeds the chunks of one revision after the other.
+
+    Idempotent: a fact that stands in the log is not made again, and a crash in between leaves at most packs without an
+    event, which erasing the document deletes with the others.
+    """
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        packs: PackStore,
+        models: CrateModels,
+        cache: VectorCache | None,
+        partial_texts: int,
+    ) -> None:
+        self._bus = bus
+        self._packs = packs
+        self._models = models
+        self._cache = cache
+        self._partial_texts = partial_texts
+
+    async def handle(self, event: Event) -> None:
+        """Handle one event.
+
+        Args:
+            event: A DocumentChunked or a DocumentErased.
+
+        Raises:
+            Unavailable: When the crate has no generation yet, or model, log or packs don't answer.
+            Rejected: When the model will never take these chunks.
+            NotFound: When the chunks are gone although the document isn't erased.
+            Corrupt: When the chunks aren't what was written.
+        """
+        fact = codec.fact(event.message)
+        if isinstance(fact, Erased):
+            await self._erase(event.crate, fact)
+            return
+        if await self._embed(event, fact):
+            await self._packs.erase(_prefix(event.crate, fact.document_id, fact.revision, PARTIAL))
+        else:
+            _log.info("document %s was erased before revision %s was embedded", fact.document_id, fact.revision)
+
+    async def _erase(self, crate_id: str, erased: Erased) -> None:
+        for revision in range(1, erased.revision + 1):
+            for step in (VECTORS, PARTIAL):
+                await self._packs.erase(_prefix(crate_id, erased.document_id, revision, step))
+
+    async def _embed(self, event: Event, chunked: Chunked) -> bool:
+        """Embed a revision; False when its document was erased meanwhile."""
+        bound = await self._models.bound(event.crate)
+        key = ":".join(
+            (
+                chunked.document_id,
+                str(chunked.revision),
+                "embedded",
+                str(bound.generation.number),
+                chunked.settings_digest,
+            )
+        )
+        last = await self._bus.last_named(
+            crate=event.crate, service="embedder", aggregate=event.aggregate, name="RecordsEmbedded"
+        )
+        if last is not None and last.key == key:
+            return True
+        previous, earlier = codec.history(last.message) if last else (None, ())
+        embedded = Embedded(
+            chunked=chunked, generation=bound.generation.number, earlier=earlier_sets(previous, earlier, set())
+        )
+        if chunked.chunks is not None:
+            try:
+                embedded = await self._vectors(event.crate, embedded, chunked.chunks, bound)
+            except NotFound:
+                if await self._erased(event):
+                    return False
+                raise
+            # Whoever erased the document before our pack was written has not seen it.
+            if await self._erased(event):
+                await self._packs.erase(_prefix(event.crate, chunked.document_id, chunked.revision, VECTORS))
+                await self._packs.erase(_prefix(event.crate, chunked.document_id, chunked.revision, PARTIAL))
+                return False
+        message = codec.records_embedded(embedded)
+        await self._bus.append_once(crate=event.crate, aggregate=event.aggregate, message=message, key=key)
+        return True
+
+    async def _vectors(self, crate_id: str, bare: Embedded, chunks: PackAt, bound: BoundModel) -> Embedded:
+        model = bound.scheduler.model
+        chunked = bare.chunked
+        texts = await self._texts(crate_id, chunked, chunks, bound.scheduler)
+        keys = tuple(text_key(model.model_id, text.text) for text in texts)
+        known = await self._recall(crate_id, bare, keys, model)
+        todo = missing(keys, known.vectors)
+        await self._compute(crate_id, chunked, bound.scheduler, [(keys[row], texts[row].text) for row in todo], known)
+        vectors = assemble(keys, known.vectors, model.dimension)
+        prefix = _prefix(crate_id, chunked.document_id, chunked.revision, VECTORS)
+        ref = await self._packs.write(prefix, codec.vector_parts(VectorSet(model.model_id, keys, vectors)))
+        metrics.texts.labels("computed").inc(len(todo))
+        metrics.texts.labels("reused").inc(len(keys) - len(todo))
+        return replace(
+            bare,
+            vectors=PackAt(chunked.revision, ref.id, ref.size_bytes),
+            model_id=model.model_id,
+            dimension=model.dimension,
+            windowed=sum(text.windowed for text in texts),
+            computed=len(todo),
+            earlier=earlier_sets(None, bare.earlier, known.spent(frozenset(keys))),
+        )
+
+    async def _texts(
+        self, crate_id: str, chunked: Chunked, chunks: PackAt, scheduler: BatchScheduler
+    ) -> tuple[EmbeddedText, ...]:
+        prefix = _prefix(crate_id, chunked.document_id, chunked.revision, CHUNKS)
+        parts = await self._packs.read(prefix, chunks.pack_id)
+
+        def prepare() -> tuple[EmbeddedText, ...]:
+            title, found = codec.chunk_texts(parts)
+            if len(found) != chunked.chunk_count:
+                raise ValueError(f"{chunked.chunk_count} chunks were announced, {len(found)} are there")
+            return embedded_texts(title, found, scheduler.model.fits)
+
+        try:
+            return await asyncio.to_thread(prepare)
+        except ValueError as error:
+            raise Corrupt(
+                f"the chunks of revision {chunked.revision} of document {chunked.document_id} can't be used: {error}; "
+                "ingest the document again"
+            ) from error
+
+    async def _recall(self, crate_id: str, bare: Embedded, keys: Sequence[bytes], model: EmbeddingModel) -> _Known:
+        """Collect vectors from earlier revisions, from an interrupted attempt, and from the cache."""
+        known = _Known(model.dimension, {}, {})
+        chunked = bare.chunked
+        for at in bare.earlier:
+            if not missing(keys, known.vectors):
+                break
+            await self._read(crate_id, chunked.document_id, at, VECTORS, known)
+        if len(missing(keys, known.vectors)) > self._partial_texts:
+            prefix = _prefix(crate_id, chunked.document_id, chunked.revision, PARTIAL)
+            for pack_id in await self._packs.ids(prefix):
+                await self._read(crate_id, chunked.document_id, PackAt(chunked.revision, pack_id, 0), PARTIAL, known)
+        todo = missing(keys, known.vectors)
+        if self._cache and todo:
+            known.vectors |= await self._cache.get(model.fingerprint, [keys[row] for row in todo])
+        return known
+
+    async def _read(self, crate_id: str, document_id: str, at: PackAt, step: str, known: _Known) -> None:
+        """Read one old pack; one that is gone or damaged only costs computing again."""
+        known.keys_by_pack[at.pack_id] = None
+        try:
+            parts = await self._packs.read(_prefix(crate_id, document_id, at.revision, step), at.pack_id)
+            found = codec.vector_set(parts, dimension=known.dimension)
+        except (NotFound, Corrupt, ValueError) as error:
+            _log.warning(
+                "old vectors of document %s, revision %s, can't be reused (%s)",
+                document_id,
+                at.revision,
+                type(error).__name__,
+            )
+            return
+        known.keys_by_pack[at.pack_id] = frozenset(found.keys)
+        known.vectors |= dict(zip(found.keys, found.vectors, strict=True))
+
+    async def _compute(
+        self,
+        crate_id: str,
+        chunked: Chunked,
+        scheduler: BatchScheduler,
+        todo: Sequence[tuple[bytes, str]],
+        known: _Known,
+    ) -> None:
+        """Compute vectors part by part; each part but the last is kept at once, so that a crash loses little."""
+        model = scheduler.model
+        for start in range(0, len(todo), self._partial_texts):
+            part = todo[start : start + self._partial_texts]
+            rows = await scheduler.embed([text for _, text in part], Purpose.DOCUMENT)
+            fresh: Mapping[bytes, Vectors] = dict(zip((key for key, _ in part), rows, strict=True))
+            known.vectors |= fresh
+            if self._cache:
+                await self._cache.put(model.fingerprint, fresh)
+            if start + len(part) < len(todo):
+                prefix = _prefix(crate_id, chunked.document_id, chunked.revision, PARTIAL)
+                kept = VectorSet(model.model_id, tuple(fresh), rows)
+                await self._packs.write(prefix, codec.vector_parts(kept))
+
+    async def _erased(self, event: Event) -> bool:
+        erased = await self._bus.last_named(
+            crate=event.crate, service="ingest", aggregate=event.aggregate, name="DocumentErased"
+        )
+        return erased is not None and erased.position > event.position
+
+
+def _prefix(crate_id: str, document_id: str, revision: int, step: str) -> str:
+    return f"{crate_id}/{document_id}/{revision}/{step}"

@@ -1,0 +1,126 @@
+"""The model of each crate, as the log has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from services.embedder import codec
+from services.embedder.domain.models import Generation, Provider, ProviderKind, mismatch
+from services.embedder.ports import EmbeddingModel
+from services.embedder.scheduler import BatchScheduler
+from services.kernel.bus import Bus
+from services.kernel.errors import NotAvailableYet, NotFound, Rejected, Unavailable
+
+GENERATIONS = "generations"
+CRATE = "crate"
+_STANDARD = "standard"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundModel:
+    """A crate's model and what it embeds for.
+
+    Attributes:
+        generation: That the vectors are for.
+        scheduler: Of the model.
+    """
+
+    generation: Generation
+    scheduler: BatchScheduler
+
+
+class CrateModels:
+    """Finds the model of a crate.
+
+    One scheduler serves the local model for all crates, so that they share it fairly; a provider elsewhere has one per
+    crate.
+    """
+
+    def __init__(self, *, bus: Bus, local: EmbeddingModel, remote: Callable[[Provider], EmbeddingModel]) -> None:
+        self._bus = bus
+        self._remote = remote
+        self._local = BatchScheduler(model=local)
+        self._by_crate: dict[str, tuple[Provider, BatchScheduler]] = {}
+
+    @property
+    def local(self) -> BatchScheduler:
+        """Scheduler of the local model."""
+        return self._local
+
+    async def configured(self, crate_id: str) -> BatchScheduler:
+        """The model that a crate's settings name, whether or not a generation stands on it already.
+
+        Args:
+            crate_id: Crate.
+
+        Returns:
+            Its scheduler.
+
+        Raises:
+            NotFound: When there is no such crate.
+            Rejected: When it has no embedding provider of a kind that is served.
+            Unavailable: When the log doesn't answer.
+        """
+        event = await self._bus.last_named(crate=crate_id, service="ingest", aggregate=CRATE, name="CrateConfigured")
+        if event is None:
+            raise NotFound(f"crate {crate_id!r} does not exist: create it with `affidavit crate create`")
+        provider = codec.embedding_provider(event.message)
+        if provider is None:
+            raise Rejected(f"crate {crate_id} has no enabled embedding provider: enable one with `affidavit crate set`")
+        if provider.kind is ProviderKind.LOCAL:
+            return self._local
+        if provider.kind is ProviderKind.OTHER:
+            raise NotAvailableYet(
+                f"the embedding provider of crate {crate_id} is of a kind that is not available yet: "
+                "use local-onnx or openai-compatible"
+            )
+        return await self._of_provider(crate_id, provider)
+
+    async def bound(self, crate_id: str) -> BoundModel:
+        """The model of a crate's generation.
+
+        Args:
+            crate_id: Crate.
+
+        Returns:
+            It, and the generation.
+
+        Raises:
+            Unavailable: When the crate has no generation yet, or the log doesn't answer.
+            NotFound: When there is no such crate.
+            Rejected: When the model that is configured isn't the one that the generation is built on.
+        """
+        event = await self._bus.last_named(
+            crate=crate_id, service="index", aggregate=GENERATIONS, name="GenerationStarted"
+        )
+        if event is None:
+            raise Unavailable(f"crate {crate_id} has no generation yet: the index starts one, wait a moment")
+        generation = codec.generation(event.message)
+        if generation.retrieval_strategy not in ("", _STANDARD):
+            raise NotAvailableYet(
+                f"generation {generation.number} of crate {crate_id} uses strategy {generation.retrieval_strategy}, "
+                "which is not available yet: use standard"
+            )
+        scheduler = await self.configured(crate_id)
+        model = scheduler.model
+        problem = mismatch(generation, model.model_id, model.dimension)
+        if problem:
+            raise Rejected(f"crate {crate_id}: {problem}; set the former model again, or ingest into another crate")
+        return BoundModel(generation, scheduler)
+
+    async def close(self) -> None:
+        """Close all models."""
+        for scheduler in (self._local, *(scheduler for _, scheduler in self._by_crate.values())):
+            await scheduler.model.close()
+
+    async def _of_provider(self, crate_id: str, provider: Provider) -> BatchScheduler:
+        held = self._by_crate.get(crate_id)
+        if held is not None and held[0] == provider:
+            return held[1]
+        scheduler = BatchScheduler(model=self._remote(provider))
+        self._by_crate[crate_id] = (provider, scheduler)
+        if held is not None:
+            # What still runs on the old connections fails as unavailable and is tried again on the new ones.
+            await held[1].model.close()
+        return scheduler
