@@ -197,7 +197,7 @@ class ServedLane:
             async with self._changing:
                 self._shard.flush()
                 self._unflushed = self._deleted = 0
-                await asyncio.to_thread(self._shard.copy_segments, target)
+                await asyncio.to_thread(self._shard.copy, target)
                 self._journal = journal.open("wb")
             await self._build_index(target, self._dimension)
             fresh = VectorShard.load(target, self._dimension)
