@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,8 @@ class EvidenceRule:
     Attributes:
         coverage: Weight of the share of the question that unit, headings and passage cover.
         own: Weight of the share that the unit alone covers.
-        name_missing: Added when a name of the question stands nowhere around.
-        number_missing: Added when a number of the question stands nowhere around.
+        name_missing: Times the weight of a name of the question that stands nowhere around.
+        number_missing: Times the weight of a number of the question that stands nowhere around.
         focus_missing: Times the share by which the thing asked for is missing.
         meaning: Weight of the cosine of question and titled unit.
         holds: Added when the unit holds the kind of thing asked for.
@@ -71,8 +72,8 @@ class Signals:
 
     coverage: float
     own: float
-    name_missing: bool
-    number_missing: bool
+    name_missing: float
+    number_missing: float
     focus_missing: float
     meaning: float
     holds: bool
@@ -157,7 +158,7 @@ def texts_to_embed(question: Question, units: Sequence[Unit], *, limit: int) -> 
     wanted = [unit.meaning_text for unit in units]
     wanted += [term.surface.casefold() for term in lacking]
     if lacking:
-        wanted += [word for unit in units for word in _vocabulary(unit)]
+        wanted += [word for unit in units for word in (*_vocabulary(unit.text), *_vocabulary(unit.names))]
     return tuple(dict.fromkeys(wanted))[:limit]
 
 
@@ -175,13 +176,17 @@ def weigh(question: Question, unit: Unit, *, soft: SoftMatch, meanings: Meanings
     """
     credits_ = {term.term: _credit(term, unit, soft, meanings) for term in question.terms}
     total = sum(term.weight for term in question.terms) or 1.0
-    own = {term.term: max(float(term.term in unit.own), _alike(term, unit, soft, meanings)) for term in question.terms}
+    vocabulary = _vocabulary(unit.text) if meanings else ()
+    own = {
+        term.term: max(float(term.term in unit.own), _alike(term, unit, vocabulary, soft, meanings))
+        for term in question.terms
+    }
     missing = [term for term in question.terms if term.named and not credits_[term.term]]
     return Signals(
         coverage=sum(term.weight * credits_[term.term] for term in question.terms) / total,
         own=sum(term.weight * own[term.term] for term in question.terms) / total,
-        name_missing=any(not term.term[:1].isdigit() for term in missing),
-        number_missing=any(term.term[:1].isdigit() for term in missing),
+        name_missing=max((term.weight for term in missing if not term.term[:1].isdigit()), default=0.0),
+        number_missing=max((term.weight for term in missing if term.term[:1].isdigit()), default=0.0),
         focus_missing=max((1.0 - credits_[term] for term in question.focus), default=0.0),
         meaning=meanings.cosine(unit.meaning_text) if meanings else 0.0,
         holds=holds_answer(question, unit.text, unit.passage.heading_path),
@@ -221,17 +226,21 @@ def _credit(term: QuestionTerm, unit: Unit, soft: SoftMatch, meanings: Meanings 
     if term.term in unit.own or term.term in unit.head:
         return 1.0
     around = soft.near if term.term in unit.near else soft.body if term.term in unit.body else 0.0
-    return max(around, _alike(term, unit, soft, meanings))
+    vocabulary = (*_vocabulary(unit.text), *_vocabulary(unit.names)) if meanings else ()
+    return max(around, _alike(term, unit, vocabulary, soft, meanings))
 
 
-def _alike(term: QuestionTerm, unit: Unit, soft: SoftMatch, meanings: Meanings | None) -> float:
+def _alike(
+    term: QuestionTerm, unit: Unit, vocabulary: Sequence[str], soft: SoftMatch, meanings: Meanings | None
+) -> float:
     if meanings is None or term.named or term.term in unit.own:
         return 0.0
-    return soft.credit(meanings.nearest(term.surface.casefold(), _vocabulary(unit)))
+    return soft.credit(meanings.nearest(term.surface.casefold(), vocabulary))
 
 
-def _vocabulary(unit: Unit) -> tuple[str, ...]:
-    found = (word.surface.casefold() for word in words(unit.text) if not word.function)
+@lru_cache(maxsize=4_096)
+def _vocabulary(text: str) -> tuple[str, ...]:
+    found = (word.surface.casefold() for word in words(text) if not word.function)
     return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_WORD and word.isalpha()))
 
 

@@ -49,6 +49,8 @@ _REASON = regex.compile(
     r"|rationale|motivat\w+|why|потому|из-за|так\s+как|поэтому|причин\w+)\b|ため|ので|から",
     regex.IGNORECASE,
 )
+# Words between a number and what it counts.
+_REACH_BEFORE, _REACH_AFTER = 4, 2
 _PROPER = regex.compile(r"[\p{Lu}][\p{L}\p{M}'’\-]+")
 
 
@@ -71,12 +73,25 @@ def holds_answer(question: Question, evidence: str, headings: tuple[str, ...] = 
         return bool(_REASON.search(" ".join((*headings, evidence))))
     rest = _without_question(question, evidence)
     if question.kind is AnswerKind.NUMBER:
-        return bool(_NUMBER.search(rest))
+        return bool(_NUMBER.search(rest)) and _counts(question, rest)
     if question.kind is AnswerKind.MOMENT:
         return bool(_MOMENT.search(rest))
     if question.kind is AnswerKind.PLACE:
         return bool(_PLACE.search(rest))
     return bool(_ROLES.search(rest)) or _has_name(rest)
+
+
+def _counts(question: Question, text: str) -> bool:
+    """A number stands beside the thing counted: "480 passengers", "passengers: 480", "three written quotes"."""
+    found = words(text)
+    places = [at for at, word in enumerate(found) if word.term == question.counted]
+    if not places:
+        return True
+    return any(
+        _NUMBER.search(word.surface)
+        for at in places
+        for word in found[max(0, at - _REACH_BEFORE) : at + 1 + _REACH_AFTER]
+    )
 
 
 def _without_question(question: Question, evidence: str) -> str:

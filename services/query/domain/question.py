@@ -54,12 +54,14 @@ class Question:
         kind: What an answer has to hold.
         terms: Content terms, each once, in order.
         focus: Those among the terms that name the thing asked for ("access phrase" in "what is the access phrase").
+        counted: Term of the thing that "how many" counts; empty for other questions.
     """
 
     text: str
     kind: AnswerKind
     terms: tuple[QuestionTerm, ...]
     focus: frozenset[str]
+    counted: str = ""
 
 
 # Words that paraphrase easily or hold for anything in a house's documents: less rests on them.
@@ -120,6 +122,7 @@ _FOCUS_HEAD = regex.compile(
     r"(?:what(?:'s)?|which|how\s+(?:many|much)|како\w+|какие|каких)\b",
     _FLAGS,
 )
+_HOW_MANY = regex.compile(r"\bhow\s+many\b", _FLAGS)
 _FOCUS_SKIP = frozenset("is are was were be been the a an our your their its kind type sort of does do did".split())
 _DIGIT = regex.compile(r"\d")
 
@@ -153,7 +156,15 @@ def read_question(text: str, weights: Sequence[TermWeight], *, floor: float, gen
         found[word.term] = QuestionTerm(word.term, word.surface, weight, named, word.start)
     terms = tuple(found.values())
     kind = _kind(text)
-    return Question(text, kind, terms, _focus(text, terms, kind))
+    focus = _focus_words(text, terms)
+    implied = _KIND_WORDS if kind in {AnswerKind.NUMBER, AnswerKind.MOMENT} else frozenset()
+    return Question(
+        text,
+        kind,
+        terms,
+        focus=frozenset(word.term for word in focus if word.surface.casefold() not in implied | GENERIC_WORDS),
+        counted=focus[-1].term if focus and _HOW_MANY.search(text) else "",
+    )
 
 
 def content_terms(text: str) -> tuple[str, ...]:
@@ -176,11 +187,11 @@ def _kind(text: str) -> AnswerKind:
     return AnswerKind.ANY
 
 
-def _focus(text: str, terms: Sequence[QuestionTerm], kind: AnswerKind) -> frozenset[str]:
-    """Find the terms between the question word and the next function word: "which encryption", "how many days"."""
+def _focus_words(text: str, terms: Sequence[QuestionTerm]) -> tuple[Word, ...]:
+    """Find the words between the question word and the next function word: "which encryption", "how many days"."""
     head = _FOCUS_HEAD.match(text)
     if head is None:
-        return frozenset()
+        return ()
     held = {term.term for term in terms}
     focus: list[Word] = []
     for word in words(text[head.end() :]):
@@ -188,5 +199,4 @@ def _focus(text: str, terms: Sequence[QuestionTerm], kind: AnswerKind) -> frozen
             focus.append(word)
         elif focus or word.surface.casefold() not in _FOCUS_SKIP:
             break
-    implied = _KIND_WORDS if kind in {AnswerKind.NUMBER, AnswerKind.MOMENT} else frozenset()
-    return frozenset(word.term for word in focus if word.surface.casefold() not in implied | GENERIC_WORDS)
+    return tuple(focus)

@@ -77,21 +77,10 @@ def _sentences(text: str) -> Iterator[Sentence]:
 
 def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
     """Group lines into blocks of prose, headings and pieces that are kept whole."""
-    open_start = -1
-    open_end = -1
-    fence = ""
-    fence_start = 0
-    for start, end in _lines(text):
+    open_start = open_end = item_indent = -1
+    for start, end, fenced in _lines_and_fences(text):
         line = text[start:end]
-        mark = _FENCE.match(line)
-        if fence:
-            if mark and mark.group().strip().startswith(fence) and not line[mark.end() :].strip():
-                yield fence_start, end, "whole"
-                fence = ""
-            continue
-        if mark:
-            fence, fence_start = mark.group().strip(), start
-        skip, kind = (end - start, "break") if mark else _line_kind(line)
+        skip, kind = (0, "whole") if fenced else _line_kind(line, item_indent if open_start >= 0 else -1)
         if kind != "more" and open_start >= 0:
             underlined = kind == "break" and bool(_UNDERLINE.match(line)) and "\n" not in text[open_start:open_end]
             yield open_start, open_end, "heading" if underlined else "prose"
@@ -99,16 +88,39 @@ def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
         if kind in {"heading", "whole"}:
             yield start + skip, end, kind
         elif kind != "break":
-            open_start = start + skip if open_start < 0 else open_start
+            if open_start < 0:
+                open_start, item_indent = start + skip, _indent(line) if skip else -1
             open_end = end
-    if fence:
-        yield fence_start, len(text), "whole"
     if open_start >= 0:
         yield open_start, open_end, "prose"
 
 
-def _line_kind(line: str) -> tuple[int, str]:
-    """Say how a line relates to the one before: break, heading, whole, begins a sentence, or more of the same."""
+def _lines_and_fences(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Lines one by one, but a fenced block as a whole; one that never closes reaches the end of the text."""
+    fence = ""
+    fence_start = 0
+    for start, end in _lines(text):
+        mark = _FENCE.match(text[start:end])
+        if not fence and mark:
+            fence, fence_start = mark.group().strip(), start
+        elif not fence:
+            yield start, end, False
+        elif mark and mark.group().strip().startswith(fence) and not text[start + mark.end() : end].strip():
+            yield fence_start, end, True
+            fence = ""
+    if fence:
+        yield fence_start, len(text), True
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _line_kind(line: str, item_indent: int) -> tuple[int, str]:
+    """Say how a line relates to the one before: break, heading, whole, begins a sentence, or more of the same.
+
+    A field that stands deeper than the list item before it belongs to that item, as in lists of records.
+    """
     if not line.strip() or _UNDERLINE.match(line) or _TABLE_RULE.match(line):
         return len(line), "break"
     for pattern, kind in ((_HEADING, "heading"), (_ITEM, "begin"), (_QUOTED, "begin")):
@@ -117,7 +129,8 @@ def _line_kind(line: str) -> tuple[int, str]:
             return match.end(), kind
     if _ROW.match(line):
         return 0, "whole"
-    if _MESSAGE.match(line) or _FIELD.match(line):
+    inside_item = 0 <= item_indent < _indent(line)
+    if _MESSAGE.match(line) or (_FIELD.match(line) and not inside_item):
         return 0, "begin"
     return 0, "more"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.query.domain.admission import covered_share
-from services.query.domain.units import units_of
+from services.query.domain.sentences import split_sentences
 from services.query.domain.values import Passage, TermWeight
+from services.query.domain.words import terms as terms_of
 
 SNIPPET_CHARS = 300
 
@@ -19,11 +20,16 @@ def snippet(passage: Passage, terms: Sequence[TermWeight]) -> str:
         terms: The query's terms with their IDF; empty where the keyword lane was not used.
 
     Returns:
-        The unit that covers most of the query, or the start of the chunk where none covers any; one line, at most 300
-        code points.
+        The sentence or line that covers most of the query, or the start of the chunk where none covers any; one line,
+        at most 300 code points.
     """
-    units = units_of(passage)
-    best = max(units, key=lambda unit: covered_share(terms, unit.own), default=None)
-    covered = best is not None and covered_share(terms, best.own) > 0
-    line = " ".join((best.text if best and covered else passage.text).split())
+    wanted = tuple(term for term in terms if term.term in passage.terms)
+    best, most = passage.text, 0.0
+    if wanted:
+        for sentence in split_sentences(passage.text):
+            piece = passage.text[sentence.start : sentence.end]
+            share = covered_share(wanted, terms_of(piece))
+            if share > most:
+                best, most = piece, share
+    line = " ".join(best.split())
     return line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1].rstrip() + "…"

@@ -15,6 +15,23 @@ from services.query.domain.words import stem, terms
 _CAMEL = regex.compile(r"(?<=[\p{Ll}\d])(?=\p{Lu})")
 _SEPARATORS = regex.compile(r"[_\-./\\:]+")
 _SCALAR = regex.compile(r"[\d\s.,:/+\-TZ%]*\d[\d\s.,:/+\-TZ%]*")
+# Abbreviations that columns and keys are named by.
+_SPELLED_OUT = {
+    "eol": "end of life, support ends",
+    "eoas": "end of active support",
+    "eos": "end of support, end of sale",
+    "lts": "long term support",
+    "dob": "date of birth",
+    "qty": "quantity",
+    "tel": "telephone phone",
+    "max": "maximum",
+    "min": "minimum",
+    "avg": "average",
+    "desc": "description",
+    "dept": "department",
+    "addr": "address",
+    "num": "number",
+}
 _YEAR = regex.compile(r"^((?:1[89]|20)\d{2})[-/.]")
 
 
@@ -41,6 +58,11 @@ class Unit:
     head: frozenset[str]
     near: frozenset[str]
     body: frozenset[str]
+
+    @property
+    def names(self) -> str:
+        """Title and headings above it, in words."""
+        return " ".join((self.passage.title, *self.passage.heading_path))
 
     @property
     def meaning_text(self) -> str:
@@ -75,29 +97,33 @@ def identifier_terms(name: str) -> frozenset[str]:
     Returns:
         The terms of its parts.
     """
-    return terms(_SEPARATORS.sub(" ", _CAMEL.sub(" ", name)))
+    found = terms(_SEPARATORS.sub(" ", _CAMEL.sub(" ", name)))
+    return found.union(*(terms(_SPELLED_OUT[term]) for term in found if term in _SPELLED_OUT))
 
 
 def _sentence_units(passage: Passage) -> Iterator[Unit]:
     text = passage.text
-    sentences = tuple(sentence for sentence in split_sentences(text) if not sentence.heading)
+    every = split_sentences(text)
+    sentences = tuple(sentence for sentence in every if not sentence.heading)
     pieces = tuple(text[sentence.start : sentence.end] for sentence in sentences)
-    owns = tuple(terms(piece) | _keys(piece, passage) for piece in pieces)
-    head, body = _head(passage), terms(text)
+    owns = tuple(terms(piece) | _keys(piece) for piece in pieces)
+    headings = (terms(text[sentence.start : sentence.end]) for sentence in every if sentence.heading)
+    head, body = _head(passage), frozenset().union(*owns, *headings)
     for at, (sentence, piece) in enumerate(zip(sentences, pieces, strict=True)):
         near = frozenset().union(*owns[max(0, at - 1) : at + 2])
         yield Unit(passage, sentence.start, sentence.end, piece, owns[at], head, near, body)
 
 
-def _keys(piece: str, passage: Passage) -> frozenset[str]:
-    return identifier_terms(piece) if passage.form is Form.STRUCTURED else frozenset()
+def _keys(piece: str) -> frozenset[str]:
+    """Parts of the identifiers in a piece of text."""
+    return identifier_terms(piece) if "_" in piece or _CAMEL.search(piece) else frozenset()
 
 
 def _record_units(passage: Passage, records: Sequence[Record]) -> Iterator[Unit]:
     owns = tuple(_record_terms(record) for record in records)
     # Values that stand alone, such as a file's "product: Ruby", speak about every record beside them.
     scalars = frozenset().union(*(own for record, own in zip(records, owns, strict=True) if len(record.pairs) == 1))
-    head, body = _head(passage), terms(passage.text)
+    head, body = _head(passage), frozenset().union(*owns)
     for at, (record, own) in enumerate(zip(records, owns, strict=True)):
         enclosing = frozenset().union(*(identifier_terms(parent) for parent in record.parents))
         near = frozenset().union(*owns[max(0, at - 1) : at + 2]) if len(record.pairs) == 1 else own

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import regex
 import Stemmer
@@ -83,7 +84,6 @@ def words(text: str) -> tuple[Word, ...]:
     return tuple(_walk(text))
 
 
-@lru_cache(maxsize=4096)
 def terms(text: str) -> frozenset[str]:
     """Collect the terms of a text, function words included.
 
@@ -93,7 +93,14 @@ def terms(text: str) -> frozenset[str]:
     Returns:
         Distinct terms.
     """
-    return frozenset(word.term for word in _walk(text))
+    found: set[str] = set()
+    for match in _WORD.finditer(text):
+        piece = match.group()
+        if match["pairs"] and len(piece) > 1:
+            found.update(map("".join, pairwise(piece)))
+        else:
+            found.add(stem(piece))
+    return frozenset(found)
 
 
 def is_function_term(term: str) -> bool:
@@ -126,6 +133,7 @@ def is_latin(text: str) -> bool:
     return 2 * len(_LATIN.findall(text)) >= letters
 
 
+@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Analyse one word.
 
