@@ -103,7 +103,8 @@ class FolderBlobs:
             part.rename(path)
             self._sync_upwards(path)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
             raise Unavailable(f"blob {path.name} can't be written: {error.strerror}; free disk space?") from error
 
     def _sync_upwards(self, path: Path) -> None:
