@@ -76,7 +76,20 @@ def manifest_json(manifest: Manifest | None) -> str | None:
     """Write a manifest."""
     if manifest is None:
         return None
-    return dumps({**asdict(manifest), "content_hash": manifest.content_hash.hex()})
+    return dumps(
+        {
+            "source_id": manifest.source_id,
+            "uri": manifest.uri,
+            "media_type": manifest.media_type,
+            "charset": manifest.charset,
+            "title": manifest.title,
+            "metadata": manifest.metadata,
+            "source_domain": manifest.source_domain,
+            "content_hash": manifest.content_hash.hex(),
+            "size_bytes": manifest.size_bytes,
+            "notices": manifest.notices,
+        }
+    )
 
 
 def manifest_value(stored: str | None) -> Manifest | None:
@@ -116,15 +129,21 @@ def job_row(row: Row) -> JobRow:
 
 
 def document_state(row: Row) -> DocumentState:
-    """Read a document for the fold, without its revisions."""
+    """Read a document for the fold, with its current revision; an unknown document has revision 0."""
+    reported = {int(number): applied for number, applied in json.loads(row["reported"] or "{}").items()}
+    if row["current"] is None:
+        return DocumentState(crate_id=row["crate_id"], document_id=row["document_id"], reported=reported)
+    revisions = {} if row["revision"] is None else {row["revision"]: revision_state(row, manifest=False)}
     return DocumentState(
         crate_id=row["crate_id"],
         document_id=row["document_id"],
-        revision=row["revision"],
+        revision=row["current"],
         ended=Status(row["ended"]) if row["ended"] else None,
         sequence=row["sequence"],
-        position=row["position"],
+        position=row["document_position"],
         job_id=row["job_id"],
+        revisions=revisions,
+        reported=reported,
     )
 
 

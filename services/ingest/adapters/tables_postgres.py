@@ -22,7 +22,7 @@ from services.ingest.domain.values import (
 from services.kernel.db import Database, advance
 
 # Both projections move the same documents' status, so that only one of them may be at it at a time.
-_LOCK: Final = 0x696E6765
+_LOCK: Final = "select pg_advisory_xact_lock(1768843109)"
 _PUT_STATE: Final = """
 select c.max_input_chars, j.size_chars job_size, j.overlap_chars job_overlap,
     $2 document_id, d.revision, d.status, d.sequence, d.position, r.content_digest, r.size_chars, r.overlap_chars,
@@ -88,7 +88,7 @@ class PostgresTables:
     async def apply(self, projection: str, position: int, facts: Sequence[Fact]) -> None:
         """See `Tables`."""
         async with self._pool.acquire() as connection, connection.transaction():
-            await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
+            await connection.execute(_LOCK)
             stored = await connection.fetchval("select position from positions where projection = $1", projection) or 0
             fresh = [fact for fact in facts if fact.position > stored]
             if fresh:

@@ -35,18 +35,21 @@ insert into jobs values ($1, $2, $3, $4, $5, $6)
 on conflict (crate_id, job_id) do update set size_chars = excluded.size_chars,
     overlap_chars = excluded.overlap_chars, position = excluded.position
 """
+# A document, its current revision, and what the index reported of it, in one row.
 _DOCUMENTS: Final = """
-select d.* from documents d join unnest($1::text[], $2::text[]) k (crate_id, document_id)
-using (crate_id, document_id)
+select k.crate_id, k.document_id, d.revision current, d.ended, d.sequence, d.position document_position, d.job_id,
+    (select jsonb_object_agg(p.revision, p.applied) from reported p
+     where p.crate_id = k.crate_id and p.document_id = k.document_id) reported,
+    r.revision, r.position, r.source_pack, r.source_bytes, r.size_chars, r.overlap_chars, r.settings_digest, r.form,
+    r.effective_at, r.ingested_at, r.chunks, r.embedded_at, r.records, r.indexed_at, r.failure
+from unnest($1::text[], $2::text[]) k (crate_id, document_id)
+left join documents d using (crate_id, document_id)
+left join revisions r on r.crate_id = d.crate_id and r.document_id = d.document_id and r.revision = d.revision
 """
 _REVISIONS: Final = """
 select crate_id, document_id, revision, position, source_pack, source_bytes, size_chars, overlap_chars,
     settings_digest, form, effective_at, ingested_at, chunks, embedded_at, records, indexed_at, failure
 from revisions join unnest($1::text[], $2::text[], $3::int[]) k (crate_id, document_id, revision)
-using (crate_id, document_id, revision)
-"""
-_REPORTED: Final = """
-select r.* from reported r join unnest($1::text[], $2::text[], $3::int[]) k (crate_id, document_id, revision)
 using (crate_id, document_id, revision)
 """
 _PUT_DOCUMENT: Final = """
@@ -135,23 +138,26 @@ async def _write_documents(connection: PoolConnectionProxy[Any], facts: Sequence
 
 async def _load(connection: PoolConnectionProxy[Any], facts: Sequence[DocumentFact]) -> dict[Key, DocumentState]:
     keys = sorted({(fact.crate_id, fact.document_id) for fact in facts})
-    found = await connection.fetch(_DOCUMENTS, *_columns(keys, 2))
-    states = {(row["crate_id"], row["document_id"]): rows.document_state(row) for row in found}
-    wanted = {(fact.crate_id, fact.document_id, fact.revision) for fact in facts}
-    reported = await connection.fetch(_REPORTED, *_columns(sorted(wanted), 3))
-    for row in reported:
-        key = (row["crate_id"], row["document_id"])
-        state = states.setdefault(key, DocumentState(crate_id=key[0], document_id=key[1]))
-        state.reported[row["revision"]] = row["applied"]
-    current = {(*key, state.revision) for key, state in states.items() if state.revision}
-    if current:
-        for row in await connection.fetch(_REVISIONS, *_columns(sorted(wanted | current), 3)):
+    states = {}
+    for row in await connection.fetch(_DOCUMENTS, *_columns(keys, 2)):
+        state = rows.document_state(row)
+        states[state.crate_id, state.document_id] = state
+    # Facts about a revision that isn't the current one are rare: a late step, or a failure of the past.
+    earlier = sorted(
+        {
+            (fact.crate_id, fact.document_id, fact.revision)
+            for fact in facts
+            if fact.revision < states[fact.crate_id, fact.document_id].revision
+        }
+    )
+    if earlier:
+        for row in await connection.fetch(_REVISIONS, *_columns(earlier, 3)):
             revision = rows.revision_state(row, manifest=False)
             states[row["crate_id"], row["document_id"]].revisions[revision.revision] = revision
     return states
 
 
-def _columns(keys: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+def _columns(keys: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
     return [[key[column] for key in keys] for column in range(width)]
 
 
@@ -184,7 +190,7 @@ async def _write_revisions(
 ) -> None:
     puts, moves = [], []
     for key, state in states.items():
-        known = before[key].revisions if key in before else {}
+        known = before[key].revisions
         for number, revision in state.revisions.items():
             if (*key, number) in put:
                 puts.append((*key, number, *_content(revision), *_pipeline(revision)))

@@ -96,7 +96,7 @@ def test_names_of_crates_and_jobs(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "Main", "a_b", "a.b", "x" * 41, "ü", "a\n", "a b", "*", "\x00"])
 def test_other_names_are_refused(name: str) -> None:
-    with pytest.raises(Refused, match="crate_id .* isn't usable: 1 to 40 characters out of a-z, 0-9 and '-'"):
+    with pytest.raises(Refused, match=r"crate_id .* isn't usable: 1 to 40 characters out of a-z, 0-9 and '-'"):
         crate_id(name)
     with pytest.raises(Refused, match="job_id"):
         job_id(name)

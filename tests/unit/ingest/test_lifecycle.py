@@ -23,8 +23,8 @@ from services.ingest.domain.lifecycle import (
 )
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
-DOC = {"crate_id": "main", "document_id": "d" * 32}
-KEY = ("main", "d" * 32)
+CRATE, DOCUMENT = "main", "d" * 32
+KEY = (CRATE, DOCUMENT)
 MANIFEST = Manifest(
     source_id="a.md",
     uri="",
@@ -41,7 +41,8 @@ MANIFEST = Manifest(
 
 def ingested(position: int, revision: int = 1, digest: str = "s1", **changes: object) -> Ingested:
     fact = Ingested(
-        **DOC,
+        crate_id=CRATE,
+        document_id=DOCUMENT,
         position=position,
         revision=revision,
         source=Pack(b"p" * 32, 9),
@@ -57,20 +58,35 @@ def ingested(position: int, revision: int = 1, digest: str = "s1", **changes: ob
 
 
 def chunked(position: int, revision: int = 1, digest: str = "s1", chunks: int = 2) -> Chunked:
-    return Chunked(**DOC, position=position, revision=revision, settings_digest=digest, chunks=chunks)
+    return Chunked(
+        crate_id=CRATE,
+        document_id=DOCUMENT,
+        position=position,
+        revision=revision,
+        settings_digest=digest,
+        chunks=chunks,
+    )
 
 
 def embedded(position: int, revision: int = 1, digest: str = "s1", records: int = 2) -> Embedded:
-    return Embedded(**DOC, position=position, revision=revision, settings_digest=digest, records=records)
+    return Embedded(
+        crate_id=CRATE,
+        document_id=DOCUMENT,
+        position=position,
+        revision=revision,
+        settings_digest=digest,
+        records=records,
+    )
 
 
 def indexed(applied: int, revision: int = 1) -> Indexed:
-    return Indexed(**DOC, position=1_000 + applied, revision=revision, applied=applied)
+    return Indexed(crate_id=CRATE, document_id=DOCUMENT, position=1_000 + applied, revision=revision, applied=applied)
 
 
 def failed(position: int, event: int, revision: int = 1, **changes: object) -> Failed:
     fact = Failed(
-        **DOC,
+        crate_id=CRATE,
+        document_id=DOCUMENT,
         position=position,
         revision=revision,
         service="chunker",
@@ -90,7 +106,7 @@ def state_after(*facts: DocumentFact) -> DocumentState:
 
 
 def test_a_document_becomes_searchable_step_by_step() -> None:
-    steps = [ingested(1), chunked(2), embedded(3), indexed(3)]
+    steps: list[DocumentFact] = [ingested(1), chunked(2), embedded(3), indexed(3)]
     statuses = [state_after(*steps[: count + 1]).status for count in range(4)]
     assert statuses == [Status.PENDING, Status.PENDING, Status.PENDING, Status.SEARCHABLE]
     state = state_after(*steps)
@@ -172,7 +188,12 @@ def test_a_new_revision_is_pending_and_the_old_one_keeps_what_is_known() -> None
 
 def test_retired_stays_retired_whatever_the_pipeline_does() -> None:
     state = state_after(
-        ingested(1), Retired(**DOC, position=2, revision=1), chunked(3), embedded(4), indexed(4), failed(5, event=1)
+        ingested(1),
+        Retired(crate_id=CRATE, document_id=DOCUMENT, position=2, revision=1),
+        chunked(3),
+        embedded(4),
+        indexed(4),
+        failed(5, event=1),
     )
     assert (state.status, state.sequence, state.position) == (Status.RETIRED, 2, 2)
     assert state.revisions[1].status is Status.SEARCHABLE
@@ -180,12 +201,18 @@ def test_retired_stays_retired_whatever_the_pipeline_does() -> None:
 
 def test_erased_keeps_nothing_but_the_tombstone() -> None:
     late: tuple[DocumentFact, ...] = (chunked(3), embedded(4), failed(5, event=1), indexed(4))
-    state = state_after(ingested(1), indexed(0), Erased(**DOC, position=2, revision=1), *late)
+    state = state_after(
+        ingested(1), indexed(0), Erased(crate_id=CRATE, document_id=DOCUMENT, position=2, revision=1), *late
+    )
     assert (state.status, state.revision, state.revisions, state.job_id) == (Status.ERASED, 1, {}, "")
 
 
 def test_a_put_after_an_erase_lives_on() -> None:
-    facts = [ingested(1), Erased(**DOC, position=2, revision=1), ingested(3, revision=2)]
+    facts: list[DocumentFact] = [
+        ingested(1),
+        Erased(crate_id=CRATE, document_id=DOCUMENT, position=2, revision=1),
+        ingested(3, revision=2),
+    ]
     state = state_after(*facts)
     assert (state.status, state.revision, set(state.revisions)) == (Status.PENDING, 2, {2})
     # The index may have reported the second revision before this service has read the erasure of the first.
