@@ -215,6 +215,9 @@ class Tables(Protocol):
     async def chunks_of(self, crate_id: str, document_id: str, revision: int) -> tuple[bytes, ...]:
         """All stored chunks of a revision in order, as their contract encodes them."""
 
+    async def record_counts(self, crate_id: str) -> RecordCounts:
+        """Searchable records of a crate."""
+
 
 class ChunkReader(Protocol):
     """What requests read; every answer is one snapshot of the tables."""

@@ -10,7 +10,7 @@ from services.index.codec import packs as codec
 from services.index.domain import build
 from services.index.domain.content import ShownRevision
 from services.index.domain.generations import Generation, GenerationStatus
-from services.index.domain.records import KeywordChange, VectorChange
+from services.index.domain.records import KeywordChange, Kind, VectorChange
 from services.index.gate import Gate
 from services.index.loading import Loader
 from services.index.ports import KeywordLane, KeywordLanes, Lane, Tables, VectorLane, VectorLanes
@@ -65,15 +65,16 @@ class LaneRebuilder:
         self._gate.open()
 
     async def _check(self, crate_id: str, generation: Generation) -> None:
-        number, target = generation.start.generation, generation.lane_position
-        keyword = await self._keyword_lanes.open(crate_id, number)
-        if await keyword.position() < target:
+        start = generation.start
+        records = (await self._tables.record_counts(crate_id)).chunks
+        keyword = await self._keyword_lanes.open(crate_id, start.generation)
+        if await _lost(keyword, generation.lane_position, records):
             await keyword.drop()
-            await self._fill_keyword(await self._keyword_lanes.open(crate_id, number), crate_id, generation)
-        vector = await self._vector_lanes.open(crate_id, number, generation.start.dimension)
-        if await vector.position() < target:
+            await self._fill_keyword(await self._keyword_lanes.open(crate_id, start.generation), crate_id, generation)
+        vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
+        if await _lost(vector, generation.lane_position, records):
             await vector.drop()
-            vector = await self._vector_lanes.open(crate_id, number, generation.start.dimension)
+            vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
             await self._fill_vector(vector, crate_id, generation)
 
     async def _fill_keyword(self, lane: KeywordLane, crate_id: str, generation: Generation) -> None:
@@ -116,6 +117,12 @@ class LaneRebuilder:
             if event is not None:
                 await failures.record(self._bus, event, error)
             return ()
+
+
+async def _lost(lane: Lane, target: int, records: int) -> bool:
+    """Whether a lane is behind the rows, or empty although its position says otherwise."""
+    position = await lane.position()
+    return position < target or (position == target and records > 0 and not await lane.count(Kind.CHUNK))
 
 
 async def _finish(lane: Lane, replace: Callable[[tuple[()], int], Awaitable[None]], position: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation
+from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation, record_counts
 from services.index.domain.content import (
     ChunkKey,
     Description,
@@ -45,15 +45,11 @@ _SELECT_PAGE = f"""
 select r.document_id, r.revision, r.chunk_count, r.headings, {_TOLD}, c.ordinal, c.chunk, '' as terms
 from revisions r
 left join chunks c on c.crate = r.crate and c.document_id = r.document_id and c.revision = r.revision
-    and c.ordinal >= $4 and c.ordinal < $4 + $5
-where r.crate = $1 and r.document_id = $2 and r.chunk_count is not null and r.revision = case when $3 > 0 then $3 else
+    and c.ordinal >= $4::bigint and c.ordinal < $4 + $5::bigint
+where r.crate = $1 and r.document_id = $2 and r.chunk_count is not null and r.revision = case when $3::bigint > 0 then $3 else
     (select d.current_revision from documents d where d.crate = $1 and d.document_id = $2) end
 order by c.ordinal
 """  # noqa: S608  (constants)
-_COUNT = """
-select coalesce(sum(current_count), 0) as chunks, count(*) filter (where current_count > 0) as documents
-from documents where crate = $1 and current_revision > 0
-"""
 
 
 class PostgresChunkReader:
@@ -113,9 +109,7 @@ class PostgresChunkReader:
 
     async def record_counts(self, crate_id: str) -> RecordCounts:
         """See ChunkReader."""
-        with answering():
-            row = await self._pool.fetchrow(_COUNT, crate_id)
-        return RecordCounts(chunks=int(row["chunks"]), documents=int(row["documents"]))
+        return await record_counts(self._pool, crate_id)
 
 
 def _stored(row: Any) -> StoredChunk:

@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg
 
+from services.index.domain.content import RecordCounts
 from services.index.domain.generations import Generation, GenerationStart, GenerationStatus
 from services.kernel.errors import Unavailable
 
@@ -120,6 +121,10 @@ def answering() -> Iterator[None]:
         ) from error
 
 
+_COUNT = """
+select coalesce(sum(current_count), 0) as chunks, count(*) filter (where current_count > 0) as documents
+from documents where crate = $1 and current_revision > 0
+"""
 SELECT_GENERATIONS = "select * from generations where crate = $1 order by generation"
 
 
@@ -139,3 +144,10 @@ def generation(row: Any) -> Generation:
         status=GenerationStatus(row["status"]),
         lane_position=row["lane_position"],
     )
+
+
+async def record_counts(pool: asyncpg.Pool, crate_id: str) -> RecordCounts:
+    """Count the searchable records of a crate."""
+    with answering():
+        row = await pool.fetchrow(_COUNT, crate_id)
+    return RecordCounts(chunks=int(row["chunks"]), documents=int(row["documents"]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation
-from services.index.domain.content import CrateRows, Description, RevisionContent, ShownRevision, Signal
+from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation, record_counts
+from services.index.domain.content import CrateRows, Description, RecordCounts, RevisionContent, ShownRevision, Signal
 from services.index.domain.documents import DocumentState, Embedded
 from services.index.domain.generations import Generation, GenerationFact, GenerationStart
 from services.index.domain.records import Form
@@ -150,6 +150,10 @@ class PostgresTables:
                 revision,
             )
         return tuple(row["chunk"] for row in rows)
+
+    async def record_counts(self, crate_id: str) -> RecordCounts:
+        """See Tables."""
+        return await record_counts(self._database.pool, crate_id)
 
 
 async def _write(connection: Any, rows: CrateRows, position: int) -> None:
