@@ -10,7 +10,7 @@ from services.kernel.errors import Failure, NotAvailableYet, Rejected
 from services.query.domain import evidence
 from services.query.domain.admission import admit
 from services.query.domain.crate import CrateRules, Turn, with_history
-from services.query.domain.extractive import NO_ANSWER_TEXT, CitedPlace, answer_text, choose, compose, without_markers
+from services.query.domain.extractive import NO_ANSWER_TEXT, CitedPlace, answer_text, choose, compose, literal_spans
 from services.query.domain.modes import AnswerMode, ModeDecision, ModeRefusal, decide_mode
 from services.query.domain.outcomes import AnswerOutcome, sources_of
 from services.query.domain.profile import PPM
@@ -18,7 +18,7 @@ from services.query.domain.question import read_question
 from services.query.domain.selection import select_contexts
 from services.query.domain.units import Unit, units_of
 from services.query.domain.values import LaneFilter, RecordKind, RetrievalMode
-from services.query.ports import Citations, CrateBook, Embedder, Repaired
+from services.query.ports import Citations, CrateBook, Embedder, RawAnswer, Repaired
 from services.query.retrieval import Request, Retrieval, Retriever, check_query, usable_profile
 from services.query.signing import Draft, Notary
 
@@ -115,11 +115,11 @@ class Answerer:
         answer_id = self._new_id()
         repaired = await self._write(ask.crate_id, answer_id, found.places)
         places = tuple(place for place in found.places if place.marker in repaired.cited)
-        text = repaired.text if places else NO_ANSWER_TEXT
+        text = repaired.text if rules.inline_citations else answer_text(places, markers=False)
         outcome = AnswerOutcome(
             answer_id=answer_id,
             answered=bool(places),
-            text=text if rules.inline_citations else without_markers(text),
+            text=text if places else NO_ANSWER_TEXT,
             places=places,
             sources=sources_of(places) if rules.structured_sources else (),
             mode=mode,
@@ -129,7 +129,13 @@ class Answerer:
             notes=_notes(reading.note, rules, found),
         )
         draft = Draft(
-            ask.crate_id, ask.question, outcome, answer_text(found.places), found.retrieval, profile, repaired.actions
+            ask.crate_id,
+            ask.question,
+            outcome,
+            answer_text(found.places, markers=True),
+            found.retrieval,
+            profile,
+            repaired.actions,
         )
         return await self._notary.sign(draft, self._clock())
 
@@ -184,7 +190,7 @@ class Answerer:
         if not texts or retrieval.vector is None:
             return None, ()
         try:
-            vectors = await self._embedder.embed_texts(crate_id, texts)
+            vectors = await self._embedder.embed_texts(crate_id, retrieval.vector.model_id, texts)
         except Failure as error:
             return None, (f"evidence was weighed by its words alone: {error.message}",)
         return evidence.Meanings(retrieval.vector.vector, dict(zip(texts, vectors, strict=True))), ()
@@ -192,7 +198,9 @@ class Answerer:
     async def _write(self, crate_id: str, answer_id: str, places: Sequence[CitedPlace]) -> Repaired:
         if not places:
             return Repaired(NO_ANSWER_TEXT, ())
-        return await self._citations.repair(crate_id, answer_id, answer_text(places), len(places))
+        text = answer_text(places, markers=True)
+        draft = RawAnswer(crate_id, answer_id, text, len(places), literal_spans(places))
+        return await self._citations.repair(draft)
 
 
 def _mode(ask: Ask, rules: CrateRules) -> ModeDecision:

@@ -34,6 +34,25 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """An answer before its markers are repaired.
+
+    Attributes:
+        crate_id: Crate.
+        answer_id: Answer.
+        text: With markers.
+        source_count: Markers 1 to this exist.
+        literals: Where the text quotes evidence; code points, ends exclusive.
+    """
+
+    crate_id: str
+    answer_id: str
+    text: str
+    source_count: int
+    literals: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Repaired:
     """A text with markers in one form.
 
@@ -147,8 +166,8 @@ class Embedder(Protocol):
     async def embed_query(self, crate_id: str, text: str) -> QueryVector:
         """Embed a query."""
 
-    async def embed_texts(self, crate_id: str, texts: Sequence[str]) -> tuple[Vector, ...]:
-        """Embed pieces of documents, at most 256, in their order."""
+    async def embed_texts(self, crate_id: str, model_id: str, texts: Sequence[str]) -> tuple[Vector, ...]:
+        """Embed pieces of documents, at most 256, in their order; Conflict when the crate's model is another one."""
 
     async def fingerprints(self, crate_id: str) -> tuple[str, ...]:
         """Fingerprints of the models in use, sorted."""
@@ -157,7 +176,7 @@ class Embedder(Protocol):
 class Citations(Protocol):
     """The citation controller."""
 
-    async def repair(self, crate_id: str, answer_id: str, raw_text: str, source_count: int) -> Repaired:
+    async def repair(self, draft: RawAnswer) -> Repaired:
         """Bring markers to one form and drop those that name no source."""
 
 

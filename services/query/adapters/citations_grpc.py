@@ -8,7 +8,7 @@ from affidavit.citation.v1 import citation_service_pb2_grpc as pb_grpc
 
 from services.query.adapters.outcomes_grpc import calling
 from services.query.codec import incoming
-from services.query.ports import Repaired
+from services.query.ports import RawAnswer, Repaired
 
 
 class GrpcCitations:
@@ -18,8 +18,14 @@ class GrpcCitations:
         self._citation = pb_grpc.CitationServiceStub(channel)
         self._timeout_s = timeout_s
 
-    async def repair(self, crate_id: str, answer_id: str, raw_text: str, source_count: int) -> Repaired:
+    async def repair(self, draft: RawAnswer) -> Repaired:
         """See Citations."""
-        request = pb.RepairRequest(crate_id=crate_id, answer_id=answer_id, raw_text=raw_text, source_count=source_count)
+        request = pb.RepairRequest(
+            crate_id=draft.crate_id,
+            answer_id=draft.answer_id,
+            raw_text=draft.text,
+            source_count=draft.source_count,
+            literals=[pb.LiteralSpan(char_start=start, char_end=end) for start, end in draft.literals],
+        )
         with calling("the citation service"):
             return incoming.repaired(await self._citation.Repair(request, timeout=self._timeout_s))

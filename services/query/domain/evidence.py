@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from services.query.domain.expectation import holds_answer
@@ -16,6 +17,7 @@ from services.query.domain.words import is_latin, words
 
 Vector = NDArray[np.float32]
 _SHORTEST_WORD = 3
+_YEAR = regex.compile(r"(?:1[89]|20)\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,8 @@ class EvidenceRule:
     Attributes:
         coverage: Weight of the share of the question that unit, headings and passage cover.
         own: Weight of the share that the unit alone covers.
-        name_missing: Times the weight of a name of the question that stands nowhere around.
-        number_missing: Times the weight of a number of the question that stands nowhere around.
+        name_missing: Times the weight of a name or year of the question that stands nowhere around.
+        number_missing: Times the weight of another number of the question that stands nowhere around.
         focus_missing: Times the share by which the thing asked for is missing.
         meaning: Weight of the cosine of question and titled unit.
         holds: Added when the unit holds the kind of thing asked for.
@@ -185,8 +187,8 @@ def weigh(question: Question, unit: Unit, *, soft: SoftMatch, meanings: Meanings
     return Signals(
         coverage=sum(term.weight * credits_[term.term] for term in question.terms) / total,
         own=sum(term.weight * own[term.term] for term in question.terms) / total,
-        name_missing=max((term.weight for term in missing if not term.term[:1].isdigit()), default=0.0),
-        number_missing=max((term.weight for term in missing if term.term[:1].isdigit()), default=0.0),
+        name_missing=max((term.weight for term in missing if _is_name(term)), default=0.0),
+        number_missing=max((term.weight for term in missing if not _is_name(term)), default=0.0),
         focus_missing=max((1.0 - credits_[term] for term in question.focus), default=0.0),
         meaning=meanings.cosine(unit.meaning_text) if meanings else 0.0,
         holds=holds_answer(question, unit.text, unit.passage.heading_path),
@@ -236,6 +238,10 @@ def _alike(
     if meanings is None or term.named or term.term in unit.own:
         return 0.0
     return soft.credit(meanings.nearest(term.surface.casefold(), vocabulary))
+
+
+def _is_name(term: QuestionTerm) -> bool:
+    return not term.term[:1].isdigit() or bool(_YEAR.fullmatch(term.term))
 
 
 @lru_cache(maxsize=4_096)

@@ -50,7 +50,7 @@ _REASON = regex.compile(
     regex.IGNORECASE,
 )
 # Words between a number and what it counts.
-_REACH_BEFORE, _REACH_AFTER = 4, 2
+_REACH_BEFORE, _REACH_AFTER = 4, 3
 _PROPER = regex.compile(r"[\p{Lu}][\p{L}\p{M}'’\-]+")
 
 

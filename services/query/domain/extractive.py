@@ -8,16 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import regex
-
 from services.query.domain.evidence import Scored
 from services.query.domain.sentences import split_sentences
 from services.query.domain.spans import Span, locate
 from services.query.domain.units import Unit
 
 NO_ANSWER_TEXT = "The documents hold no answer to this question."
-_MARKER_LIKE = regex.compile(r"(?:\[\[|\[|【|［|〔|〖)(\s*\d[\d\s,;、，\-–—−]*)(?:\]\]|\]|】|］|〕|〗)")
-_MARKER = regex.compile(r" ?\[\d+\]")
+_DIGIT = regex.compile(r"\p{Nd}")
 _STOPS = ".!?…。！？｡"
 
 
@@ -30,14 +27,16 @@ class CitedPlace:
         unit: The evidence.
         span: Where it lies in the original.
         quote: The evidence as the chunk has it.
-        sentence: The sentence of the answer, marker included.
+        body: The sentence of the answer up to its stop, on one line.
+        stop: What ends it; the marker stands before.
     """
 
     marker: int
     unit: Unit
     span: Span
     quote: str
-    sentence: str
+    body: str
+    stop: str
 
 
 def choose(ranked: Sequence[Scored], *, most: int, margin: float, duplicate: float) -> tuple[Unit, ...]:
@@ -56,7 +55,7 @@ def choose(ranked: Sequence[Scored], *, most: int, margin: float, duplicate: flo
     for scored in ranked:
         if scored.score < 0 or scored.score < ranked[0].score - margin or len(chosen) == most:
             break
-        if all(_overlap(scored.unit.own, unit.own) < duplicate for unit in chosen):
+        if not any(_same(scored.unit, unit, duplicate) for unit in chosen):
             chosen.append(scored.unit)
     return tuple(chosen)
 
@@ -76,35 +75,45 @@ def compose(units: Sequence[Unit]) -> tuple[CitedPlace, ...]:
         span = locate(unit.passage.text, unit.passage.runs, unit.start, unit.end, charset=unit.passage.charset)
         if span is None:
             continue
-        marker = len(places) + 1
-        sentence = _sentence(unit.text, marker)
+        line = " ".join(unit.text.split())
+        body = line.rstrip(_STOPS) or line
         quote = unit.passage.text[unit.start : unit.end]
-        places.append(CitedPlace(marker, unit, span, quote, sentence))
+        places.append(CitedPlace(len(places) + 1, unit, span, quote, body, line[len(body) :] or "."))
     return tuple(places)
 
 
-def answer_text(places: Sequence[CitedPlace]) -> str:
+def answer_text(places: Sequence[CitedPlace], *, markers: bool) -> str:
     """Join the sentences of an answer.
+
+    Args:
+        places: Cited places.
+        markers: Write the marker of each before its stop.
+
+    Returns:
+        The text.
+    """
+    return " ".join(
+        f"{place.body} [{place.marker}]{place.stop}" if markers else place.body + place.stop for place in places
+    )
+
+
+def literal_spans(places: Sequence[CitedPlace]) -> tuple[tuple[int, int], ...]:
+    """Tell where an answer's text quotes evidence, so that brackets of the documents are not taken for markers.
 
     Args:
         places: Cited places.
 
     Returns:
-        The text.
+        Code points into the text with markers, ends exclusive.
     """
-    return " ".join(place.sentence for place in places)
-
-
-def without_markers(text: str) -> str:
-    """Take the markers out of an answer's text.
-
-    Args:
-        text: Repaired text, markers of the form [n].
-
-    Returns:
-        The text without them and without the blank before each.
-    """
-    return _MARKER.sub("", text)
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for place in places:
+        spans.append((at, at + len(place.body)))
+        at += len(answer_text((place,), markers=True))
+        spans.append((at - len(place.stop), at))
+        at += 1
+    return tuple(spans)
 
 
 def pieces(text: str) -> tuple[str, ...]:
@@ -120,14 +129,18 @@ def pieces(text: str) -> tuple[str, ...]:
     return tuple(text[start:end] for start, end in pairwise(cuts) if start < end)
 
 
-def _sentence(text: str, marker: int) -> str:
-    """One line, with brackets that would read as markers turned into parentheses, the marker before the stop."""
-    line = _MARKER_LIKE.sub(r"(\1)", " ".join(text.split()))
-    body = line.rstrip(_STOPS)
-    stop = line[len(body) :] or "."
-    return f"{body} [{marker}]{stop}"
+def _same(left: Unit, right: Unit, duplicate: float) -> bool:
+    """Two units say the same: one holds the other (chunks overlap), or they share most terms and every number.
+
+    A number makes the difference between a rule and the one that replaced it, and both have to be seen.
+    """
+    keys = left.passage.key, right.passage.key
+    if keys[0].document_id == keys[1].document_id and (left.text in right.text or right.text in left.text):
+        return True
+    if _numbers(left) != _numbers(right):
+        return False
+    return len(left.own & right.own) >= duplicate * len(left.own | right.own)
 
 
-def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
-    union = left | right
-    return len(left & right) / len(union) if union else 1.0
+def _numbers(unit: Unit) -> frozenset[str]:
+    return frozenset(term for term in unit.own if _DIGIT.search(term))
