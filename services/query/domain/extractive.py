@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import regex
+
 from services.query.domain.evidence import Scored
 from services.query.domain.sentences import split_sentences
 from services.query.domain.spans import Span, locate
