@@ -28,7 +28,7 @@ def node(*, address: str = "", cache: Path | None = None, data_dir: Path | None 
     if address:
         yield address
         return
-    environment = dict(os.environ) | ({"AFFIDAVIT_EMBEDDER_CACHE_DIR": str(cache)} if cache else {})
+    environment = dict(os.environ) | ({"AFFIDAVIT_EMBED_CACHE_DIR": str(cache)} if cache else {})
     with started(environment=environment, data_dir=data_dir) as (found, _):
         yield found
 
@@ -67,3 +67,5 @@ def _address(process: subprocess.Popen[str]) -> str:
 def _stop(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGTERM)
     process.wait(30)
+    if process.stdout is not None:
+        process.stdout.close()

@@ -247,7 +247,7 @@ def test_g09_markers_are_cleaned_up(crate: Crate) -> None:
     assert text.endswith("All of this holds [1][3].")
     assert list(replies[0].cited) == [1, 2, 3]
     assert any(
-        action.before == "[7]" and action.kind == citation_service_pb2.REPAIR_KIND_REMOVED
+        "[7]" in action.before and action.kind == citation_service_pb2.REPAIR_KIND_REMOVED
         for action in replies[0].actions
     )
 
