@@ -7,6 +7,7 @@ While a copy is being optimised there are also `shard-<n+1>/` and `journal`, whi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -56,6 +57,7 @@ class ServedLane:
         self._optimising: asyncio.Task[bool] | None = None
         self._unflushed = 0
         self._deleted = 0
+        self._closed = False
         self._next_optimisation = optimise_at
 
     @property
@@ -127,13 +129,15 @@ class ServedLane:
         return not task.cancelled() and task.result()
 
     async def close(self) -> None:
-        """Stop optimising, flush, let go of the files."""
+        """Stop optimising, flush, let go of the files. Closing twice is harmless."""
         if self._optimising is not None:
             self._optimising.cancel()
             await asyncio.gather(self._optimising, return_exceptions=True)
         async with self._changing:
-            self._shard.flush()
-            self._shard.close()
+            if not self._closed:
+                self._closed = True
+                self._shard.flush()
+                self._shard.close()
 
     async def drop(self) -> None:
         """Delete the lane. What a crash leaves is an empty lane at position 0."""
@@ -166,6 +170,8 @@ class ServedLane:
         except OSError as error:
             # A copy that misses something must not take over.
             _log.warning("no journal for %s: %s", self._folder, error)
+            with contextlib.suppress(OSError):
+                self._journal.close()
             self._journal = None
             if self._optimising is not None:
                 self._optimising.cancel()
