@@ -72,7 +72,8 @@ class SectionCutter:
     def _piece(self, start: int, fresh: int, visible: int) -> Piece:
         limit = start + self._size
         if self._visible_end <= limit:
-            return Piece(start, fresh, min(limit, self._section.end))
+            end = min(limit, self._section.end)
+            return Piece(start, fresh, max(boundary_at_or_before(self._text, end), self._visible_end))
         whole = self._section.whole.around(limit)
         if whole is None:
             return Piece(start, fresh, self._cut(start, visible, limit))

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from services.chunker.domain.document import NormalizedText, Run
 
 _STRIDE = 1 << 20
+# Codecs whose bytes for a code point depend on what stands before it.
+_STATEFUL = ("iso2022", "hz", "utf-7")
 # Codecs that write a byte order mark of their own: the width of a code point is that of the plain codec.
 _PLAIN_CODEC = {
     "utf-8-sig": "utf-8",
@@ -108,7 +110,9 @@ class Locator:
         )
 
     def _is_exact(self, run: Run) -> bool:
-        """Whether encoding the text gives the original's length back: not so for codecs with a state."""
+        """Whether code points can be measured one by one: not so with a state, nor where the lengths differ."""
+        if self._codec.startswith(_STATEFUL):
+            return False
         if self._exact[0] is not run:
             strides = range(run.text_start, run.text_end, _STRIDE)
             try:
