@@ -60,7 +60,7 @@ def pooled(sums: Sequence[NDArray[np.float64]], tokens: Sequence[int]) -> NDArra
 
 
 def padded_groups(lengths: Sequence[int], *, rows: int, tokens: int) -> Iterator[tuple[int, ...]]:
-    """Put windows of like length together, so that a small call is worth its overhead and padding stays small.
+    """Put windows of like length together: a call has its cost, and so has every padded token.
 
     Args:
         lengths: Tokens of each window.
@@ -72,9 +72,11 @@ def padded_groups(lengths: Sequence[int], *, rows: int, tokens: int) -> Iterator
     """
     group: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda each: (lengths[each], each)):
-        if group and (len(group) == rows or (len(group) + 1) * lengths[index] > tokens):
-            yield tuple(group)
-            group = []
+        if group:
+            full = len(group) == rows or (len(group) + 1) * lengths[index] > tokens
+            if full or lengths[index] > lengths[group[0]] * 5 // 4 + 2:
+                yield tuple(group)
+                group = []
         group.append(index)
     if group:
         yield tuple(group)
