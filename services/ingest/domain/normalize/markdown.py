@@ -1,0 +1,159 @@
+"""Markdown: block structure by CommonMark with tables, on the original text."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from services.ingest.domain.normalize.lines import Lines
+from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Reading
+from services.ingest.domain.normalize.outline import Outline
+from services.ingest.domain.normalize.preamble import Preamble, front_matter, header_block
+
+# Parsed piece by piece, so that memory doesn't grow with the file.
+_PIECE_LINES = 20_000
+_PIECE_CHARS = 2_000_000
+# Inline markup of longer headings is left as it is.
+_HEADING_CHARS = 500
+# Larger lists and quotes are cut into their items, so that code and tables inside them stay whole.
+_WHOLE_CHARS = 1_000
+
+_KINDS = {
+    "paragraph_open": BlockKind.PARAGRAPH,
+    "html_block": BlockKind.PARAGRAPH,
+    "blockquote_open": BlockKind.PARAGRAPH,
+    "fence": BlockKind.CODE,
+    "code_block": BlockKind.CODE,
+    "table_open": BlockKind.TABLE,
+    "bullet_list_open": BlockKind.LIST,
+    "ordered_list_open": BlockKind.LIST,
+    "list_item_open": BlockKind.LIST,
+}
+_CONTAINERS = frozenset({"blockquote_open", "bullet_list_open", "ordered_list_open", "list_item_open"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """A top-level block: its tokens, and its lines in the whole text."""
+
+    tokens: Sequence[Token]
+    first: int
+    end: int
+
+
+def read_markdown(content: MappedText) -> Reading:
+    """Read Markdown.
+
+    Args:
+        content: The decoded text.
+
+    Returns:
+        Blocks on the text as it is. Comment lines in fences are no headings; heading names hold no markup.
+    """
+    text = content.text
+    preamble = front_matter(text) or header_block(text, any_names=False)
+    reader = _MarkdownReader(text, preamble)
+    blocks = tuple(reader.blocks())
+    metadata, notices = (preamble.metadata, preamble.notices) if preamble else ((), ())
+    return Reading(content, blocks, reader.outline.headings, metadata, notices=notices)
+
+
+class _MarkdownReader:
+    def __init__(self, text: str, preamble: Preamble | None) -> None:
+        self._lines = Lines(text)
+        self._preamble = preamble
+        self.outline = Outline()
+        # Link definitions are text like any other here, and reading them as such keeps the parser linear.
+        self._parser = MarkdownIt("commonmark").enable("table").disable("reference")
+        self._parser.core.ruler.enableOnly(["normalize", "block"])
+        self._inline = MarkdownIt("commonmark")
+
+    def blocks(self) -> Iterator[Block]:
+        first = 0
+        if self._preamble:
+            first = self._lines.number(self._preamble.body) - 1
+            first += self._preamble.body > self._lines.starts[first]
+            yield from self._preamble.blocks
+        for element in self._elements(first):
+            yield from self._blocks_of(element)
+
+    def _elements(self, first: int) -> Iterator[_Element]:
+        """Top-level elements. The last one of a piece may go on, so the next piece starts with it again."""
+        size = _PIECE_LINES
+        while first < len(self._lines):
+            end = self._piece_end(first, size)
+            elements = list(self._parse(first, end))
+            if end < len(self._lines) and elements:
+                last = elements.pop()
+                size = size * 2 if last.first == first else _PIECE_LINES
+                end = last.first
+            yield from elements
+            first = end
+
+    def _piece_end(self, first: int, size: int) -> int:
+        limit = self._lines.starts[first] + size * (_PIECE_CHARS // _PIECE_LINES)
+        return min(len(self._lines), first + size, max(first + 1, self._lines.number(limit)))
+
+    def _parse(self, first: int, end: int) -> Iterator[_Element]:
+        start = self._lines.starts[first]
+        stop = self._lines.starts[end] if end < len(self._lines) else len(self._lines.text)
+        tokens = self._parser.parse(self._lines.text[start:stop])
+        opened = 0
+        for index, token in enumerate(tokens):
+            if token.level == 0 and token.nesting >= 0:
+                opened = index
+            if token.level == 0 and token.nesting <= 0:
+                span = tokens[opened].map or [0, 0]
+                yield _Element(tokens[opened : index + 1], first + span[0], first + span[1])
+
+    def _blocks_of(self, element: _Element) -> Iterator[Block]:
+        token = element.tokens[0]
+        start, end = self._lines.span(element.first, element.end)
+        if token.type == "heading_open":
+            path = self.outline.enter(int(token.tag[1:]), self._heading(element.tokens[1].content))
+            yield Block(BlockKind.HEADING, start, end, path)
+        elif token.type in _CONTAINERS and end - start > _WHOLE_CHARS:
+            yield from self._members(element)
+        elif token.type in _KINDS and end > start:
+            yield Block(
+                _KINDS[token.type], start, end, self.outline.path, self._context(token, element.first, end - start)
+            )
+
+    def _members(self, element: _Element) -> Iterator[Block]:
+        """Blocks of the members of a large container, each from its first line to where the next one starts."""
+        offset = element.first - (element.tokens[0].map or [0])[0]
+        level = element.tokens[0].level + 1
+        heads = [
+            (index, token, offset + token.map[0], offset + token.map[1])
+            for index, token in enumerate(element.tokens)
+            if token.level == level and token.nesting >= 0 and token.map
+        ]
+        place = element.first
+        for number, (index, token, _, end) in enumerate(heads):
+            stop = heads[number + 1][0] if number + 1 < len(heads) else len(element.tokens) - 1
+            if token.type == "heading_open" or token.type not in _KINDS:
+                kind: BlockKind = BlockKind.PARAGRAPH
+                yield Block(kind, *self._lines.span(place, max(end, place + 1)), self.outline.path)
+            else:
+                yield from self._blocks_of(_Element(element.tokens[index:stop], place, max(end, place + 1)))
+            place = max(end, place + 1)
+
+    def _context(self, token: Token, first: int, size: int) -> str:
+        """The header row of a table that is likely to be cut."""
+        if token.type != "table_open" or size <= _WHOLE_CHARS:
+            return ""
+        header = self._lines[first].strip()
+        return header if len(header) <= _WHOLE_CHARS else ""
+
+    def _heading(self, content: str) -> str:
+        """Name of a heading: its text without inline markup."""
+        if len(content) > _HEADING_CHARS:
+            return " ".join(content.split())
+        parts = []
+        for token in self._inline.parseInline(content)[0].children or ():
+            if token.type in {"text", "code_inline"}:
+                parts.append(token.content)
+            elif token.type in {"softbreak", "hardbreak"}:
+                parts.append(" ")
+        return " ".join("".join(parts).split()) or " ".join(content.split())

@@ -1,0 +1,42 @@
+"""Metadata of a document: names and values for people and rules, bounded in number and size."""
+
+import re
+
+from services.ingest.domain.normalize.model import Pairs
+
+_MAX_PAIRS = 200
+_MAX_VALUE_CHARS = 4_000
+_MAX_NAME_CHARS = 100
+_SURROGATES = re.compile("[\x00\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Text without what storage refuses: NUL characters and lone surrogates become U+FFFD."""
+    return _SURROGATES.sub("\ufffd", text)
+
+
+class Collector:
+    """Collects pairs in order. A name that comes again adds to its value; empty values are left out."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    def add(self, name: str, value: str) -> None:
+        """Add one value."""
+        name, value = " ".join(clean(name).split())[:_MAX_NAME_CHARS], clean(value).strip()[:_MAX_VALUE_CHARS]
+        if not name or not value:
+            return
+        if name in self._values:
+            self._values[name] = f"{self._values[name]}, {value}"[:_MAX_VALUE_CHARS]
+        elif len(self._values) < _MAX_PAIRS:
+            self._values[name] = value
+
+    def pairs(self) -> Pairs:
+        """All pairs."""
+        return tuple(self._values.items())
+
+
+def value_of(metadata: Pairs, *names: str) -> str:
+    """The value of the first of some names, whatever its case; empty if there is none."""
+    lower = {name.lower(): value for name, value in reversed(metadata)}
+    return next((lower[name] for name in names if name in lower), "")
