@@ -215,3 +215,9 @@ def test_time_is_linear_in_any_text(filler: str) -> None:
     chunks = plain(text, 1_000, 500)
     assert time.process_time() - started < 4
     assert len(chunks) < 4_100
+
+
+def test_where_white_space_takes_the_room_the_cut_is_at_the_limit() -> None:
+    chunks = plain("a" * 20 + " " * 5 + "b" * 40, 20, 10)
+    assert texts(chunks)[1] == "a" * 10 + " " * 5 + "b" * 5
+    assert joined(chunks) == "a" * 20 + " " * 5 + "b" * 40
