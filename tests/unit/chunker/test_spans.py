@@ -120,7 +120,7 @@ def test_a_document_that_contradicts_itself_is_refused(
 
 def test_each_chunk_has_the_runs_that_it_touches() -> None:
     runs = (Run(0, 5, 0, 5, 0, 5, True), Run(5, 6, 5, 7, 5, 7, False), Run(6, 12, 7, 13, 7, 13, True))
-    first, second = chunk(NormalizedText("aa aa\nbb bbb", runs), size_chars=8, overlap_chars=0)
+    first, second = chunk(NormalizedText("aa aa\nbbbbbb", runs), size_chars=8, overlap_chars=0)
     assert first.text == "aa aa\n"
     assert first.runs == runs[:2]
     assert second.runs == (Run(0, 6, 7, 13, 7, 13, True),)
