@@ -12,7 +12,7 @@ import regex
 
 from services.query.domain.admission import idf_of_unknown
 from services.query.domain.values import TermWeight
-from services.query.domain.words import Word, is_function_term, words
+from services.query.domain.words import Word, words
 
 
 class AnswerKind(Enum):
@@ -145,7 +145,7 @@ def read_question(text: str, weights: Sequence[TermWeight], *, floor: float, gen
     ceiling = idf_of_unknown(weights)
     found: dict[str, QuestionTerm] = {}
     for word in words(text):
-        if word.function or is_function_term(word.term) or word.term in found:
+        if word.function or word.term in found:
             continue
         known = idf.get(word.term)
         raw = known.idf if known and known.document_frequency else ceiling
@@ -176,7 +176,7 @@ def content_terms(text: str) -> tuple[str, ...]:
     Returns:
         Distinct terms in order.
     """
-    kept = (word.term for word in words(text) if not (word.function or is_function_term(word.term)))
+    kept = (word.term for word in words(text) if not word.function)
     return tuple(dict.fromkeys(kept))
 
 

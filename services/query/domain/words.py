@@ -103,18 +103,6 @@ def terms(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_function_term(term: str) -> bool:
-    """Tell whether a term carries no content of its own.
-
-    Args:
-        term: An analysed term.
-
-    Returns:
-        True for the stem of a function word, and for a CJK pair with a hiragana sign, which is mostly grammar.
-    """
-    return term in _FUNCTION_TERMS or bool(_HIRAGANA.search(term))
-
-
 def holds_word(text: str) -> bool:
     """Tell whether a text has any letter or digit to look for."""
     return _WORD.search(text) is not None
@@ -156,12 +144,15 @@ def stem(word: str) -> str:
 
 
 def _walk(text: str) -> Iterator[Word]:
+    shouting = text.isupper()
     for match in _WORD.finditer(text):
         piece = match.group()
         if match["pairs"]:
             yield from _pairs(piece, match.start())
-        else:
-            yield Word(piece, stem(piece), match.start(), match.end(), piece.casefold() in FUNCTION_WORDS)
+            continue
+        # "boiler A" and "IT" name something, in capitals all over they don't, and "A" begins many a sentence.
+        label = piece.isupper() and not shouting and piece != "I" and (match.start() > 0 or len(piece) > 1)
+        yield Word(piece, stem(piece), match.start(), match.end(), not label and piece.casefold() in FUNCTION_WORDS)
 
 
 def _pairs(run: str, offset: int) -> Iterator[Word]:
@@ -176,6 +167,3 @@ def _pairs(run: str, offset: int) -> Iterator[Word]:
 @lru_cache(maxsize=4)
 def _stemmer(language: str) -> Stemmer.Stemmer:
     return Stemmer.Stemmer(language)
-
-
-_FUNCTION_TERMS = frozenset(stem(word) for word in FUNCTION_WORDS)
