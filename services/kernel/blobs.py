@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,8 @@ from services.kernel.errors import NotFound, Unavailable
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})*")
 _WRITERS = 16
+_ATTEMPTS = 50
+_ERASED = ".erased"
 
 
 class BlobStore(Protocol):
@@ -53,6 +56,9 @@ class FolderBlobs:
         self._root = root
         self._pool = ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="blobs")
         root.mkdir(parents=True, exist_ok=True)
+        # What an erasure that was cut short has left.
+        for aside in root.glob(f"{_ERASED}/*"):
+            self._remove(aside)
 
     async def put(self, name: str, data: bytes) -> None:
         """See BlobStore."""
@@ -80,7 +86,7 @@ class FolderBlobs:
     def names(self) -> Iterator[str]:
         """Every blob's name; for `doctor` and tests."""
         for path in self._root.rglob("*"):
-            if path.is_file():
+            if path.is_file() and _ERASED not in path.parts:
                 yield path.relative_to(self._root).as_posix()
 
     def close(self) -> None:
@@ -93,6 +99,19 @@ class FolderBlobs:
         return self._root / name
 
     def _put(self, path: Path, data: bytes) -> None:
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._write(path, data)
+            except FileNotFoundError as error:
+                # An erasure took the folder away under the write; what is written now is newer than that.
+                if attempt == _ATTEMPTS - 1:
+                    raise Unavailable(f"blob {path.name} can't be written: its folder keeps vanishing") from error
+            except OSError as error:
+                raise Unavailable(f"blob {path.name} can't be written: {error.strerror}; free disk space?") from error
+            else:
+                return
+
+    def _write(self, path: Path, data: bytes) -> None:
         part = path.with_name(f".{path.name}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,10 +121,10 @@ class FolderBlobs:
                 os.fsync(file.fileno())
             part.rename(path)
             self._sync_upwards(path)
-        except OSError as error:
+        except OSError:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
-            raise Unavailable(f"blob {path.name} can't be written: {error.strerror}; free disk space?") from error
+            raise
 
     def _sync_upwards(self, path: Path) -> None:
         # Every folder on the way is synced, whoever made it and without a lock: writers that sync at the same time
@@ -116,10 +135,23 @@ class FolderBlobs:
                 return
 
     def _delete(self, path: Path) -> None:
-        if not path.exists():
+        aside = self._root / _ERASED / secrets.token_hex(8)
+        try:
+            aside.parent.mkdir(exist_ok=True)
+            # In one step out of reach of writers, which would put files into folders that were just emptied.
+            path.rename(aside)
+        except FileNotFoundError:
             return
-        shutil.rmtree(path)
+        except OSError as error:
+            raise Unavailable(f"folder {path.name} can't be erased: {error.strerror}") from error
         _sync_folder(path.parent)
+        self._remove(aside)
+
+    def _remove(self, aside: Path) -> None:
+        shutil.rmtree(aside, ignore_errors=True)
+        if aside.exists():
+            raise Unavailable(f"erased content is still in {aside}: delete that folder, or start again")
+        _sync_folder(aside.parent)
 
 
 def _file_names(folder: Path) -> list[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,28 @@ async def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="can't be written"):
         await blobs.put("c/d", b"x")
     assert not list((tmp_path / "blobs").glob("**/*.part"))
+
+
+async def test_writes_and_erasures_at_the_same_time_neither_fail_nor_leave_anything(tmp_path: Path) -> None:
+    blobs = FolderBlobs(root=tmp_path / "blobs")
+
+    async def write(writer: int) -> None:
+        for number in range(20):
+            await blobs.put(f"c/d/{number % 3}/source/{writer}-{number}", b"x")
+
+    async def erase() -> None:
+        for _ in range(40):
+            await blobs.delete_prefix("c/d")
+
+    await asyncio.gather(*(write(writer) for writer in range(6)), erase())
+    await blobs.delete_prefix("c/d")
+    assert list(blobs.names()) == []
+
+
+async def test_an_erasure_that_was_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> None:
+    left = tmp_path / "blobs" / ".erased" / "0011" / "1"
+    left.mkdir(parents=True)
+    (left / "pack").write_bytes(b"content")
+    blobs = FolderBlobs(root=tmp_path / "blobs")
+    assert not list((tmp_path / "blobs" / ".erased").iterdir())
+    assert list(blobs.names()) == []
