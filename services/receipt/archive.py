@@ -76,9 +76,7 @@ class Archive:
         except NotFound:
             # An erasure deletes packs just before its rows change: wait for it and look again.
             settled = await self._tables.receipt(crate, row.head.receipt_id, settled=True)
-            if settled is None:
-                raise
-            return await self._open_settled(settled)
+            return await self._open_settled(settled or row)
 
     async def verify(self, crate: str, bundle: bytes) -> tuple[bool, str]:
         """Verify a bundle with this server's own key, its parent taken from the tables.
@@ -93,8 +91,8 @@ class Archive:
         parents = []
         named = opening.parent_of(bundle)
         if named:
-            parent = await self._tables.receipt(crate, named[0])
-            if parent and parent.head.chain_id == named[1]:
+            parent = await self._tables.receipt(crate, named)
+            if parent:
                 parents = [opening.closed_bundle(parent.cose)]
         verdict = verify_bundle(bundle, self.keys_file(), parents=parents)
         return verdict.exit is Exit.OK, json.dumps(verdict.as_dict(), sort_keys=True)
@@ -106,8 +104,7 @@ class Archive:
             Unavailable: When neither key nor keys file is there.
         """
         if not self._signer.keys_file:
-            self._signer.check()
-            raise Unavailable("the keys file is gone: restore the keys folder from a backup, see `affidavit doctor`")
+            raise Unavailable(f"there is no keys file: {self._signer.problem}")
         return self._signer.keys_file
 
     async def _find(self, crate: str, receipt_id: bytes) -> ReceiptRow:

@@ -85,20 +85,20 @@ def is_complete(shown: Disclosures) -> bool:
     return not any(isinstance(one, Gone) for one in one_of_all)
 
 
-def parent_of(file: bytes) -> tuple[bytes, bytes] | None:
-    """Parent and chain that a bundle names.
+def parent_of(file: bytes) -> bytes | None:
+    """Parent that a bundle names.
 
     Args:
         file: Any bytes.
 
     Returns:
-        Both ids, or None when the bytes are no bundle or it is the first of its chain.
+        Its id, or None when the bytes are no bundle or it is the first of its chain.
     """
     try:
         receipt = bundles.parse_bundle(file).receipt
     except Refused:
         return None
-    return (receipt.parent, receipt.chain) if receipt.sequence else None
+    return receipt.parent if receipt.sequence else None
 
 
 def view(cose: bytes, shown: Disclosures) -> str:

@@ -121,7 +121,7 @@ sys.meta_path.insert(0, Refuse())
 sys.path.insert(0, sys.argv.pop(1))
 socket.socket = no_network
 from affidavit.verify.cli import main
-code = main(sys.argv[1:])
+code = main()
 known = set(sys.stdlib_module_names) | {"affidavit", "blake3", "nacl", "cbor2", "typing_extensions"}
 foreign = {name.split(".")[0] for name in sys.modules} - known
 foreign = {name for name in foreign if not name.startswith("_")}  # compiled parts and the interpreter's own
