@@ -38,7 +38,7 @@ def read(crate_id: str, header: Header, body: bytes) -> Prepared:
         form=Form(document.form),
         title=title,
         metadata=document.metadata,
-        source_domain=header.source_domain or source_domain(header.source_id, header.uri, crate_id),
+        source_domain=header.source_domain or source_domain(header.uri, header.source_id, crate_id),
         notices=(*document.notices, *notices),
         content_hash=blake3(body).digest(),
         size_bytes=len(body),

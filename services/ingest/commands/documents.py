@@ -114,7 +114,7 @@ class Documents:
             if state.submitted is not None:
                 return _repeated(state.submitted)
             _chunking(checked, state)
-            with outcomes():
+            with outcomes(f"document {checked.source_id!r} can't be read: "):
                 prepared = await self._preparer.prepare(crate_id, checked, body)
             metadata, more = headers.merge_metadata(checked.metadata, dict(prepared.metadata))
             manifest = documents.make_manifest(checked, prepared, metadata, (*notices, *more))

@@ -11,8 +11,11 @@ from services.kernel.errors import NotAvailableYet, NotFound, Rejected
 
 
 @contextmanager
-def outcomes() -> Iterator[None]:
+def outcomes(about: str = "") -> Iterator[None]:
     """Turn refusals into outcomes.
+
+    Args:
+        about: What is refused, where the refusal itself doesn't say so.
 
     Raises:
         Rejected: For input that is wrong.
@@ -23,7 +26,9 @@ def outcomes() -> Iterator[None]:
         yield
     except NotBuiltYet as error:
         raise NotAvailableYet(str(error)) from error
-    except (Refused, InvalidDocument) as error:
+    except Refused as error:
         raise Rejected(str(error)) from error
+    except InvalidDocument as error:
+        raise Rejected(f"{about}{error}") from error
     except Unknown as error:
         raise NotFound(str(error.args[0])) from error

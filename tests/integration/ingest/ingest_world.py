@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+import asyncpg
 import grpc
 from affidavit.chunker.v1.chunker_events_pb2 import DocumentChunked
 from affidavit.embedder.v1.embedder_events_pb2 import RecordsEmbedded
@@ -17,10 +20,16 @@ from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from affidavit.ingest.v1.ingest_events_pb2 import DocumentIngested
 from affidavit.ingest.v1.settings_pb2 import ChunkSettings
 
+from services.embedded.children import NatsServer, free_port
+from services.embedded.folder import DataFolder
+from services.ingest.main import wire
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event
+from services.kernel.runner import Node
+from services.kernel.settings import NodeSettings
 
 WAIT_S = 10.0
+ROLES = ("ingest", "chunker", "embedder", "index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,34 +37,39 @@ class Client:
     """Calls in few words; everything else goes through `stub`."""
 
     stub: pb_grpc.IngestServiceAsyncStub
+    crate: str
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, address: str) -> AsyncIterator[Client]:
-        """Open a client."""
+    async def connect(cls, address: str, *, crate: str) -> AsyncIterator[Client]:
+        """Open a client for a crate."""
         async with grpc.aio.insecure_channel(address) as channel:
-            yield cls(pb_grpc.IngestServiceStub(channel))
+            yield cls(pb_grpc.IngestServiceStub(channel), crate)
 
     async def create_crate(self, crate_id: str) -> pb.CreateCrateResponse:
         """Create a crate with defaults."""
         return await self.stub.CreateCrate(pb.CreateCrateRequest(crate_id=crate_id))
 
     async def put(
-        self, source_id: str, body: bytes, *, crate: str = "main", job: str = "", **header: object
+        self, source_id: str, body: bytes, *, crate: str | None = None, job: str = "", **header: object
     ) -> pb.PutDocumentResponse:
         """Put a plain text."""
         fields = {"media_type": "text/plain", **header}
         message = pb.DocumentHeader(source_id=source_id, job_id=job, **fields)  # type: ignore[arg-type]  # header fields
-        return await self.stub.PutDocument(pb.PutDocumentRequest(crate_id=crate, header=message, body=body))
+        return await self.stub.PutDocument(
+            pb.PutDocumentRequest(crate_id=self.crate if crate is None else crate, header=message, body=body)
+        )
 
     async def job(self, job_id: str, *, size: int | None = None, overlap: int | None = None) -> pb.PutJobResponse:
         """Put a job."""
         chunking = ChunkSettings(size_chars=size, overlap_chars=overlap)
-        return await self.stub.PutJob(pb.PutJobRequest(crate_id="main", job=pb.Job(job_id=job_id, chunking=chunking)))
+        return await self.stub.PutJob(
+            pb.PutJobRequest(crate_id=self.crate, job=pb.Job(job_id=job_id, chunking=chunking))
+        )
 
-    async def get(self, source_id: str, *, crate: str = "main") -> pb.Document:
+    async def get(self, source_id: str) -> pb.Document:
         """Read a document."""
-        reply = await self.stub.GetDocument(pb.GetDocumentRequest(crate_id=crate, source_id=source_id))
+        reply = await self.stub.GetDocument(pb.GetDocumentRequest(crate_id=self.crate, source_id=source_id))
         return reply.document
 
     async def until(self, source_id: str, status: pb.DocumentStatus.ValueType) -> pb.Document:
@@ -69,22 +83,82 @@ class Client:
 
     async def retire(self, source_id: str) -> pb.RetireDocumentResponse:
         """Retire a document."""
-        return await self.stub.RetireDocument(pb.RetireDocumentRequest(crate_id="main", source_id=source_id))
+        return await self.stub.RetireDocument(pb.RetireDocumentRequest(crate_id=self.crate, source_id=source_id))
 
     async def erase(self, source_id: str) -> pb.EraseDocumentResponse:
         """Erase a document."""
-        return await self.stub.EraseDocument(pb.EraseDocumentRequest(crate_id="main", source_id=source_id))
+        return await self.stub.EraseDocument(pb.EraseDocumentRequest(crate_id=self.crate, source_id=source_id))
 
     async def watch(self, **selection: object) -> list[pb.WatchProgressResponse]:
         """All messages of a progress stream."""
-        request = pb.WatchProgressRequest(crate_id="main", **selection)  # type: ignore[arg-type]  # request fields
+        request = pb.WatchProgressRequest(crate_id=self.crate, **selection)  # type: ignore[arg-type]  # request fields
         return [reply async for reply in self.stub.WatchProgress(request)]
+
+
+class World:
+    """A node that runs ingest alone, on servers of its own.
+
+    Attributes:
+        settings: Of the node.
+        node: Running.
+        buses: Connections as the pipeline's roles.
+    """
+
+    def __init__(self, *, settings: NodeSettings, buses: Mapping[str, Bus]) -> None:
+        self.settings = settings
+        self.buses = buses
+        self.node = Node(settings=settings, wires={"ingest": wire})
+
+    @property
+    def address(self) -> str:
+        """Where the node serves."""
+        return self.node.server.address
+
+    @classmethod
+    @asynccontextmanager
+    async def start(cls, folder: Path, postgres: str) -> AsyncIterator[World]:
+        """Start a log, a database and a node.
+
+        Args:
+            folder: Empty folder.
+            postgres: DSN of the session's Postgres.
+        """
+        data = DataFolder(folder / "nats")
+        data.claim()
+        nats_server = NatsServer(data)
+        await nats_server.start()
+        admin = await asyncpg.connect(postgres)
+        name = f"t{secrets.token_hex(6)}"
+        await admin.execute(f"create database {name}")
+        settings = NodeSettings(
+            data_dir=folder / "data",
+            nats_url=nats_server.url,
+            postgres_dsn=f"{postgres.rsplit('/', 1)[0]}/{name}",
+            listen=f"127.0.0.1:{free_port()}",
+        )
+        buses = {role: await Bus.connect(settings.nats_url, role=role) for role in ROLES}
+        world = cls(settings=settings, buses=buses)
+        await world.node.start()
+        yield world
+        await world.node.stop()
+        for bus in buses.values():
+            await bus.close()
+        await admin.execute(f"drop database {name} with (force)")
+        await admin.close()
+        nats_server.stop()
+        data.release()
+
+    async def restart(self) -> None:
+        """Stop the node and start it again."""
+        await self.node.stop()
+        self.node = Node(settings=self.settings, wires={"ingest": wire})
+        await self.node.start()
 
 
 class Pipeline:
     """Chunker, embedder and index, played by hand."""
 
-    def __init__(self, *, buses: Mapping[str, Bus], crate: str = "main") -> None:
+    def __init__(self, *, buses: Mapping[str, Bus], crate: str) -> None:
         self.buses = buses
         self.crate = crate
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import grpc
 import pytest
@@ -10,6 +11,8 @@ from affidavit.ingest.v1 import ingest_service_pb2 as pb
 from blake3 import blake3
 
 from tests.integration.ingest.ingest_world import Client, Pipeline
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TEXT = b"Full-time staff have 25 days of annual leave."
 OTHER = b"Full-time staff have 28 days of annual leave."
@@ -43,9 +46,9 @@ async def test_a_b_a_are_three_revisions(client: Client) -> None:
 
 
 async def test_what_is_put_can_be_read_at_once_and_byte_for_byte(client: Client) -> None:
-    body = bytes(range(256)) * 4_000
+    body = "Zeile \N{LATIN SMALL LETTER U WITH DIAERESIS}ber\r\nNUL \x00 und mehr\r".encode() * 30_000
     result = await client.put("bytes", body)
-    request = pb.ReadDocumentRequest(crate_id="main", document_id=result.document_id)
+    request = pb.ReadDocumentRequest(crate_id=client.crate, document_id=result.document_id)
     pieces = [reply.body async for reply in client.stub.ReadDocument(request)]
     assert b"".join(pieces) == body
     assert len(pieces) > 1
@@ -54,7 +57,7 @@ async def test_what_is_put_can_be_read_at_once_and_byte_for_byte(client: Client)
 async def test_an_earlier_revision_can_be_read(client: Client) -> None:
     result = await client.put("x", TEXT)
     await client.put("x", OTHER)
-    request = pb.ReadDocumentRequest(crate_id="main", document_id=result.document_id, revision=1)
+    request = pb.ReadDocumentRequest(crate_id=client.crate, document_id=result.document_id, revision=1)
     assert [reply.body async for reply in client.stub.ReadDocument(request)] == [TEXT]
     request.revision = 3
     with pytest.raises(grpc.aio.AioRpcError, match="has no revision 3") as failure:
@@ -73,7 +76,7 @@ async def test_empty_documents_are_documents(client: Client, pipeline: Pipeline,
 
 async def test_any_change_of_what_is_said_about_it_is_a_revision(client: Client) -> None:
     await client.put("x", TEXT)
-    changes: list[dict[str, object]] = [
+    changes: list[dict[str, Any]] = [
         {"title": "Leave"},
         {"title": "Leave", "metadata": {"owner": "HR"}},
         {"title": "Leave", "metadata": {"owner": "HR"}, "uri": "https://hr.example.org/leave"},
@@ -102,16 +105,17 @@ async def test_concurrent_puts_of_the_same_content_are_recorded_once(client: Cli
 async def test_many_documents_at_once(client: Client) -> None:
     results = await asyncio.gather(*(client.put(f"doc/{number}", TEXT) for number in range(200)))
     assert len({result.document_id for result in results}) == 200
-    listed = await client.stub.ListDocuments(pb.ListDocumentsRequest(crate_id="main", page_size=1_000))
+    listed = await client.stub.ListDocuments(pb.ListDocumentsRequest(crate_id=client.crate, page_size=1_000))
     assert len(listed.documents) == 200
 
 
 async def test_the_same_name_in_two_crates_is_two_documents(client: Client) -> None:
-    await client.create_crate("other")
-    here, there = await client.put("x", TEXT), await client.put("x", OTHER, crate="other")
+    other = f"{client.crate}-other"
+    await client.create_crate(other)
+    here, there = await client.put("x", TEXT), await client.put("x", OTHER, crate=other)
     assert here.document_id != there.document_id
     assert (await client.get("x")).revisions[0].content_hash == blake3(TEXT).digest()
-    request = pb.GetDocumentRequest(crate_id="other", document_id=here.document_id)
+    request = pb.GetDocumentRequest(crate_id=other, document_id=here.document_id)
     with pytest.raises(grpc.aio.AioRpcError) as failure:
         await client.stub.GetDocument(request)
     assert failure.value.code() is grpc.StatusCode.NOT_FOUND
@@ -152,6 +156,40 @@ async def test_what_cannot_be_put_is_refused(
     assert message in str(failure.value.details())
 
 
+async def test_what_cannot_be_read_is_refused_with_its_name_and_leaves_its_neighbours_alone(client: Client) -> None:
+    puts = (
+        client.put("good.json", b'{"a": 1}', media_type="application/json"),
+        client.put("bad.json", b'{"a": ', media_type="application/json"),
+        client.put("image.png", b"\x89PNG\r\n\x1a\n" + bytes(64), media_type="image/png"),
+    )
+    good, bad, image = await asyncio.gather(*puts, return_exceptions=True)
+    assert isinstance(good, pb.PutDocumentResponse)
+    for name, refused in (("bad.json", bad), ("image.png", image)):
+        assert isinstance(refused, grpc.aio.AioRpcError)
+        assert refused.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert f"document '{name}' can't be read: " in str(refused.details())
+    listed = await client.stub.ListDocuments(pb.ListDocumentsRequest(crate_id=client.crate))
+    assert [document.source_id for document in listed.documents] == ["good.json"]
+
+
+async def test_a_large_body_is_read_in_a_process_of_its_own(client: Client) -> None:
+    line = "A line of a large log, with some words in it.\n"
+    body = (line * (3 * 1024 * 1024 // len(line))).encode()
+    pieces = [
+        pb.UploadDocumentRequest(crate_id=client.crate, header=pb.DocumentHeader(source_id="large.txt")),
+        *(pb.UploadDocumentRequest(body=body[at : at + 1024 * 1024]) for at in range(0, len(body), 1024 * 1024)),
+    ]
+    reply = await client.stub.UploadDocument(iter(pieces))
+    assert reply.result.outcome == pb.PUT_OUTCOME_CREATED
+    bad = [
+        pb.UploadDocumentRequest(crate_id=client.crate, header=pb.DocumentHeader(source_id="large.json")),
+        *pieces[1:],
+    ]
+    with pytest.raises(grpc.aio.AioRpcError, match=r"document 'large\.json' can't be read") as failure:
+        await client.stub.UploadDocument(iter(bad))
+    assert failure.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
 async def test_an_unknown_job_is_not_found(client: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError, match="job 'nightly' does not exist") as failure:
         await client.put("x", TEXT, job="nightly")
@@ -168,8 +206,8 @@ async def test_a_body_that_is_too_large_names_the_other_call(client: Client) -> 
 async def test_upload_in_pieces(client: Client) -> None:
     header = pb.DocumentHeader(source_id="up", media_type="text/plain")
     pieces = [
-        pb.UploadDocumentRequest(crate_id="main", header=header),
-        *(pb.UploadDocumentRequest(crate_id="main", body=b"line of text\n" * 50_000) for _ in range(3)),
+        pb.UploadDocumentRequest(crate_id=client.crate, header=header),
+        *(pb.UploadDocumentRequest(crate_id=client.crate, body=b"line of text\n" * 50_000) for _ in range(3)),
     ]
     reply = await client.stub.UploadDocument(iter(pieces))
     assert reply.result.outcome == pb.PUT_OUTCOME_CREATED
@@ -178,24 +216,21 @@ async def test_upload_in_pieces(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pieces", "message"),
+    ("parts", "message"),
     [
-        ([pb.UploadDocumentRequest(crate_id="main", body=b"x")], "the first message of an upload must be its header"),
-        (
-            [pb.UploadDocumentRequest(crate_id="main", header=pb.DocumentHeader(source_id="x"))] * 2,
-            "an upload has one header",
-        ),
-        (
-            [
-                pb.UploadDocumentRequest(crate_id="main", header=pb.DocumentHeader(source_id="x")),
-                pb.UploadDocumentRequest(body=b"x" * (1024 * 1024 + 1)),
-            ],
-            "is too large: at most 1048576 each",
-        ),
+        ([b"x"], "the first message of an upload must be its header"),
+        (["x", "x"], "an upload has one header"),
+        (["x", b"x" * (1024 * 1024 + 1)], "is too large: at most 1048576 each"),
         ([], "the upload is empty"),
     ],
 )
-async def test_uploads_that_are_refused(client: Client, pieces: list[pb.UploadDocumentRequest], message: str) -> None:
+async def test_uploads_that_are_refused(client: Client, parts: list[str | bytes], message: str) -> None:
+    pieces = [
+        pb.UploadDocumentRequest(crate_id=client.crate, body=part)
+        if isinstance(part, bytes)
+        else pb.UploadDocumentRequest(crate_id=client.crate, header=pb.DocumentHeader(source_id=part))
+        for part in parts
+    ]
     with pytest.raises(grpc.aio.AioRpcError, match=message) as failure:
         await client.stub.UploadDocument(iter(pieces))
     assert failure.value.code() is grpc.StatusCode.INVALID_ARGUMENT
