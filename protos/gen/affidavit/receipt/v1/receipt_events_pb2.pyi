@@ -22,8 +22,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class ReceiptIssued(_message.Message):
-    """Signal: a receipt was signed. The one source of truth for a chain: aggregate = chain id, and the append
-    carries the expected last sequence, so two writers can't fork it.
+    """Signal: a receipt was signed. The one source of truth for a chain: aggregate = "chain", one per crate, and the
+    append carries the expected last sequence, so two writers can't fork it.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
