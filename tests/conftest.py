@@ -17,15 +17,14 @@ from services.kernel.bus import Bus
 from services.kernel.packs import PackStore
 from services.kernel.runner import Context
 from services.kernel.settings import NodeSettings
+from tests.e2e.commands import let_through
 
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """DSN of a Postgres without fsync."""
     root = tmp_path_factory.mktemp("pg")
-    for parent in (root, *root.parents):
-        if parent.stat().st_mode & 0o001 == 0:
-            parent.chmod(parent.stat().st_mode | 0o001)
+    let_through(root)
     folder = DataFolder(root)
     folder.claim()
     server = Postgres(folder, fsync=False)

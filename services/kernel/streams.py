@@ -6,12 +6,13 @@ import dataclasses
 import secrets
 
 from nats.js import JetStreamContext, api
-from nats.js.errors import NotFoundError
+from nats.js.errors import BadRequestError, NotFoundError
 
 from services import topology
 from services.kernel.errors import Corrupt
 
 _INCARNATION = "affidavit-incarnation"
+_NAME_IN_USE = 10058
 DEDUP_WINDOW_S = 120
 
 
@@ -55,10 +56,7 @@ async def ensure_stream(js: JetStreamContext, name: str, *, replicas: int = 1) -
     Raises:
         Corrupt: When a stream of that name exists that affidavit didn't make.
     """
-    try:
-        info = await js.stream_info(name)
-    except NotFoundError:
-        info = await js.add_stream(stream_config(name, replicas=replicas, incarnation=secrets.token_hex(16)))
+    info = await _find_or_create(js, name, replicas)
     metadata = info.config.metadata or {}
     incarnation = metadata.get(_INCARNATION)
     if incarnation is None:
@@ -67,6 +65,20 @@ async def ensure_stream(js: JetStreamContext, name: str, *, replicas: int = 1) -
     if _drifted(info.config, wanted):
         await js.update_stream(wanted)
     return bytes.fromhex(incarnation)
+
+
+async def _find_or_create(js: JetStreamContext, name: str, replicas: int) -> api.StreamInfo:
+    try:
+        return await js.stream_info(name)
+    except NotFoundError:
+        pass
+    try:
+        return await js.add_stream(stream_config(name, replicas=replicas, incarnation=secrets.token_hex(16)))
+    except BadRequestError as error:
+        if error.err_code != _NAME_IN_USE:
+            raise
+        # Another role was faster and drew another incarnation: its stream is the one.
+        return await js.stream_info(name)
 
 
 def _drifted(found: api.StreamConfig, wanted: api.StreamConfig) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.audit.node import started
+from tests.e2e.commands import let_through
 from tests.e2e.crate import Crate
 
 
@@ -16,9 +17,7 @@ from tests.e2e.crate import Crate
 def node_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a running node with the real model."""
     folder = tmp_path_factory.mktemp("node")
-    for parent in (folder, *folder.parents):
-        if parent.stat().st_mode & 0o001 == 0:
-            parent.chmod(parent.stat().st_mode | 0o001)
+    let_through(folder)
     with started(environment=os.environ, data_dir=folder) as (address, _):
         yield address
 

@@ -66,6 +66,14 @@ async def test_incarnation_survives_reconnecting(nats_url: str) -> None:
     await second.close()
 
 
+async def test_roles_that_start_at_once_agree_on_the_streams(nats_url: str) -> None:
+    roles = ("ingest", "chunker", "embedder", "index")
+    buses = await asyncio.gather(*(Bus.connect(nats_url, role=role) for role in roles))
+    assert len({bus.incarnation() for bus in buses}) == 1
+    for bus in buses:
+        await bus.close()
+
+
 async def until(condition: asyncio.Event) -> None:
     await asyncio.wait_for(condition.wait(), 20)
 

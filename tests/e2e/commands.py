@@ -1,0 +1,84 @@
+"""The command line as a user runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+AFFIDAVIT = str(Path(sysconfig.get_path("scripts")) / "affidavit")
+FAST = {"AFFIDAVIT_EMBEDDER_MODEL": "hash-384"}
+_STOP_S = 30
+
+
+def run(*arguments: str, data_dir: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command on a data folder; it may fail."""
+    variables = dict(os.environ) | FAST | {"AFFIDAVIT_DATA_DIR": str(data_dir)} | environment
+    return subprocess.run([AFFIDAVIT, *arguments], env=variables, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def result(*arguments: str, data_dir: Path) -> Any:
+    """Run a command that must succeed, and read its JSON."""
+    done = run(*arguments, "--json", data_dir=data_dir)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@contextlib.contextmanager
+def up(data_dir: Path, *flags: str, environment: Mapping[str, str] = FAST) -> Iterator[subprocess.Popen[str]]:
+    """A node that runs while the block does, and stops cleanly unless the block killed it."""
+    command = [AFFIDAVIT, "up", "--json", "--data-dir", str(data_dir), "--listen", "127.0.0.1:0", *flags]
+    process = subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, text=True, env=dict(os.environ) | dict(environment)
+    )
+    assert process.stdout is not None
+    lines = ""
+    for line in process.stdout:
+        lines += line
+        with contextlib.suppress(ValueError):
+            json.loads(lines)
+            break
+    try:
+        yield process
+    finally:
+        killed = process.poll() is not None
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(_STOP_S)
+        process.stdout.close()
+    assert killed or code == 0
+
+
+def children_of(data_dir: Path) -> dict[str, int]:
+    """Server processes that run on a data folder, by program name."""
+    found: dict[str, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+                if any(f"{data_dir}/".encode() in part for part in command[1:]):
+                    found.setdefault(Path(command[0].decode()).name, int(entry.name))
+    return found
+
+
+def let_through(folder: Path) -> None:
+    """Open the way to a folder for the user that Postgres runs as."""
+    for parent in (folder, *folder.parents):
+        if parent.stat().st_mode & 0o001 == 0:
+            parent.chmod(parent.stat().st_mode | 0o001)
+
+
+def eventually(condition: Any, within_s: float = 20) -> bool:
+    """Wait for a condition."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return bool(condition())

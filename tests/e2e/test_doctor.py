@@ -1,0 +1,121 @@
+"""`affidavit doctor` names seeded faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import let_through, result, run, up
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data folder of a node that answered something and was stopped."""
+    root = tmp_path_factory.mktemp("doctor")
+    let_through(root)
+    (root / "note.txt").write_text("The depot opens at seven.")
+    with up(root / "data"):
+        result("ingest", str(root / "note.txt"), data_dir=root / "data")
+        result("ask", "When does the depot open?", data_dir=root / "data")
+        assert findings(root / "data") == {}
+    return root / "data"
+
+
+def findings(data_dir: Path, *flags: str, **environment: str) -> dict[str, str]:
+    """Fatal findings by part."""
+    done = run("doctor", "--json", *flags, data_dir=data_dir, **environment)
+    found = {finding["part"]: finding for finding in json.loads(done.stdout)["findings"] if finding["fatal"]}
+    assert done.returncode == (1 if found else 0)
+    assert all(finding["remedy"] for finding in found.values())
+    return {part: finding["problem"] for part, finding in found.items()}
+
+
+def test_nothing_wrong(used: Path) -> None:
+    assert findings(used, "--listen", "127.0.0.1:0") == {}
+
+
+def test_a_taken_port(used: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        found = findings(used, "--listen", address)
+    assert list(found) == ["address"]
+    assert address in found["address"]
+
+
+def test_a_folder_that_the_database_user_cannot_pass(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("Postgres runs as another user only under root")
+    let_through(tmp_path)
+    closed = tmp_path / "closed"
+    (closed / "data").mkdir(parents=True)
+    closed.chmod(0o700)
+    found = findings(closed / "data", "--listen", "127.0.0.1:0")
+    assert list(found) == ["data folder"]
+    assert "nobody" in found["data folder"]
+    refused = run("up", "--listen", "127.0.0.1:0", data_dir=closed / "data")
+    assert refused.returncode == 5
+    assert "chmod o+x" in refused.stderr
+
+
+def test_a_lost_signing_key(used: Path) -> None:
+    kept = used.with_name("kept-keys")
+    shutil.move(used / "keys", kept)
+    (used / "keys").mkdir()
+    try:
+        found = findings(used, "--listen", "127.0.0.1:0")
+    finally:
+        shutil.rmtree(used / "keys")
+        shutil.move(kept, used / "keys")
+    assert list(found) == ["signing key"]
+    assert "backup" in found["signing key"]
+
+
+def test_a_wrong_model_file(used: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "model.onnx"
+    wrong.write_bytes(b"not a model")
+    found = findings(
+        used,
+        "--listen",
+        "127.0.0.1:0",
+        AFFIDAVIT_EMBEDDER_MODEL="all-MiniLM-L6-v2-int8",
+        AFFIDAVIT_EMBEDDER_MODEL_FILE=str(wrong),
+    )
+    assert list(found) == ["embedding model"]
+    assert str(wrong) in found["embedding model"]
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    let_through(disk)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=755", "tmpfs", str(disk)], check=True)  # noqa: S603, S607
+    try:
+        found = findings(disk / "data", "--listen", "127.0.0.1:0")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)  # noqa: S603, S607
+    assert list(found) == ["disk"]
+    assert "full" in found["disk"]
+
+
+def test_an_orphaned_process(used: Path) -> None:
+    binary = Path(sysconfig.get_path("scripts")) / "nats-server"
+    command = [str(binary), "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", str(used / "nats" / "store")]
+    orphan = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+    try:
+        time.sleep(0.5)
+        found = findings(used, "--listen", "127.0.0.1:0")
+    finally:
+        orphan.terminate()
+        orphan.wait()
+    assert list(found) == ["orphaned process"]
+    assert f"pid {orphan.pid}" in found["orphaned process"]

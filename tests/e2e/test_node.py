@@ -1,0 +1,89 @@
+"""A node's life on one machine: owner, restart, killed parts, one process or eight."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import children_of, eventually, let_through, result, run, up
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    let_through(tmp_path)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents" / "depots"
+    folder.mkdir(parents=True)
+    (folder / "aldgate.md").write_text("# Aldgate\n\nThe Aldgate depot opens at seven.\n")
+    (folder / "barking.txt").write_text("The Barking depot stores only dry goods.")
+    return folder.parent
+
+
+QUESTION = "When does the Aldgate depot open?"
+
+
+def test_state_survives_a_restart_and_has_one_owner(data_dir: Path, documents: Path) -> None:
+    with up(data_dir) as node:
+        report = result("ingest", str(documents), data_dir=data_dir)
+        assert report["outcomes"] == {"created": 2}
+        first = result("ask", QUESTION, data_dir=data_dir)
+        assert "seven" in first["text"]
+        second = run("up", data_dir=data_dir)
+        assert second.returncode == 6
+        assert f"pid {node.pid}" in second.stderr
+        assert "--data-dir" in second.stderr
+    assert eventually(lambda: not children_of(data_dir))
+    refused = run("ask", QUESTION, data_dir=data_dir)
+    assert refused.returncode == 5
+    assert "affidavit up" in refused.stderr
+    with up(data_dir):
+        again = result("ask", QUESTION, data_dir=data_dir)
+        assert (again["text"], again["citations"]) == (first["text"], first["citations"])
+        report = result("ingest", str(documents), data_dir=data_dir)
+        assert report["outcomes"] == {"unchanged": 2}
+
+
+def test_a_killed_node_leaves_no_process_and_loses_nothing(data_dir: Path, documents: Path) -> None:
+    with up(data_dir) as node:
+        result("ingest", str(documents), data_dir=data_dir)
+        os.kill(node.pid, signal.SIGKILL)
+        node.wait()
+    assert eventually(lambda: not children_of(data_dir))
+    with up(data_dir):
+        assert "seven" in result("ask", QUESTION, data_dir=data_dir)["text"]
+        listed = result("documents", data_dir=data_dir)
+        assert {document["status"] for document in listed} == {"DOCUMENT_STATUS_SEARCHABLE"}
+
+
+@pytest.mark.parametrize("server", ["nats-server", "postgres"])
+def test_a_killed_server_is_started_again(data_dir: Path, documents: Path, server: str) -> None:
+    with up(data_dir):
+        pid = children_of(data_dir)[server]
+        os.kill(pid, signal.SIGKILL)
+        assert eventually(lambda: children_of(data_dir).get(server) not in (None, pid))
+        assert eventually(lambda: run("ingest", str(documents), data_dir=data_dir).returncode == 0)
+        assert "seven" in result("ask", QUESTION, data_dir=data_dir)["text"]
+
+
+def test_eight_processes_answer_as_one_does(data_dir: Path, documents: Path) -> None:
+    answers = []
+    for flags in ((), ("--apart",)):
+        folder = data_dir.with_name(f"data{len(flags)}")
+        with up(folder, *flags):
+            result("ingest", str(documents), data_dir=folder)
+            answer = result("ask", QUESTION, data_dir=folder)
+            assert answer["receipt_status"] == "signed"
+            for citation in answer["citations"]:
+                # Ids are keyed with the crate's secret, and the time is the ingest's.
+                del citation["document_id"], citation["effective_at"]
+            answers.append(
+                {name: answer[name] for name in ("status", "text", "citations", "mode", "lanes", "answered_by")}
+            )
+    assert answers[0] == answers[1]
