@@ -91,8 +91,7 @@ async def probe(scheduler: BatchScheduler) -> str:
         What is wrong, or "".
     """
     try:
-        async with asyncio.timeout(_PROBE_S):
-            await scheduler.embed((PROBE,), Purpose.QUERY)
+        await asyncio.wait_for(scheduler.embed((PROBE,), Purpose.QUERY), _PROBE_S)
     except TimeoutError:
         return Unavailable(f"model {scheduler.model.model_id} takes over {_PROBE_S:g} s for one word").message
     except Failure as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ MATRICES = st.integers(0, 5).flatmap(lambda rows: arrays.arrays(np.float32, (row
 KEYS = st.lists(st.binary(min_size=1, max_size=1), max_size=12)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 5_000), st.integers(2, 300), st.data())
 def test_windows_cover_every_token_within_their_size(tokens: int, size: int, data: st.DataObject) -> None:
     overlap = data.draw(st.integers(0, size - 1))
@@ -35,6 +36,7 @@ def test_windows_cover_every_token_within_their_size(tokens: int, size: int, dat
     assert all(earlier.start < later.start for earlier, later in itertools.pairwise(cuts))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(2, 300), max_size=40), st.integers(1, 8), st.integers(1, 600))
 def test_groups_hold_every_window_once_within_their_limits(lengths: list[int], rows: int, tokens: int) -> None:
     groups = list(padded_groups(lengths, rows=rows, tokens=tokens))
@@ -45,6 +47,7 @@ def test_groups_hold_every_window_once_within_their_limits(lengths: list[int], r
         assert len(group) == 1 or len(group) * longest <= tokens
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=40), st.integers(1, 8), st.integers(0, 100))
 def test_batches_cover_every_text_within_their_limits(sizes: list[int], texts: int, size_bytes: int) -> None:
     limits, start = BatchLimits(texts, size_bytes), 0
@@ -56,6 +59,7 @@ def test_batches_cover_every_text_within_their_limits(sizes: list[int], texts: i
         start = end
 
 
+@settings(deadline=None)
 @given(KEYS, KEYS)
 def test_every_text_gets_its_own_vector_and_none_is_computed_twice(keys: list[bytes], held: list[bytes]) -> None:
     def vector(key: bytes) -> NDArray[np.float32]:
@@ -69,12 +73,14 @@ def test_every_text_gets_its_own_vector_and_none_is_computed_twice(keys: list[by
     assert rows.tolist() == [[key[0]] * DIMENSION for key in keys]
 
 
+@settings(deadline=None)
 @given(MATRICES)
 def test_vectors_pass_through_bytes_bit_for_bit(vectors: NDArray[np.float32]) -> None:
     again = from_bytes(to_bytes(vectors), count=len(vectors), dimension=DIMENSION)
     assert again.tobytes() == vectors.tobytes()
 
 
+@settings(deadline=None)
 @given(MATRICES, st.text(max_size=5))
 def test_vector_packs_come_back(vectors: NDArray[np.float32], model_id: str) -> None:
     keys = tuple(text_key(model_id, str(row)) for row in range(len(vectors)))
@@ -83,6 +89,7 @@ def test_vector_packs_come_back(vectors: NDArray[np.float32], model_id: str) -> 
     assert again.vectors.tobytes() == vectors.tobytes()
 
 
+@settings(deadline=None)
 @given(arrays.arrays(np.float64, (3, DIMENSION), elements=st.floats()))
 def test_unit_rows_are_finite_and_of_unit_length_or_refused(vectors: NDArray[np.float64]) -> None:
     usable = bool(np.isfinite(vectors).all() and vectors.any(axis=1).all())
@@ -96,6 +103,7 @@ def test_unit_rows_are_finite_and_of_unit_length_or_refused(vectors: NDArray[np.
         assert np.allclose(np.linalg.norm(rows.astype(np.float64), axis=1), 1, atol=1e-6)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=8), st.lists(st.tuples(st.text(max_size=12), st.lists(st.text(max_size=6))), max_size=6))
 def test_a_chunk_s_own_text_is_always_embedded_whole(title: str, chunks: list[tuple[str, list[str]]]) -> None:
     given_chunks = [ChunkText(text, tuple(path)) for text, path in chunks]

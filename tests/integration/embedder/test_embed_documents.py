@@ -89,6 +89,15 @@ async def test_a_text_that_comes_back_is_not_computed_again(world: World) -> Non
     assert [at.revision for at in third.earlier] == [2]
 
 
+async def test_older_packs_are_not_read_when_the_last_one_has_everything(world: World) -> None:
+    await world.run(A)
+    await world.run(B, revision=2)
+    await world.packs.erase(f"{CRATE}/d1/1/vectors")
+    third = await world.run(B, revision=3)
+    # Nobody looked at revision 1, so nobody knows that its pack is gone; revision 2 has nothing of its own any more.
+    assert (third.computed_count, [at.revision for at in third.earlier]) == (0, [1])
+
+
 async def test_history_survives_a_revision_without_chunks(world: World) -> None:
     await world.run(A)
     empty = await world.run([], revision=2)

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import grpc
 import numpy as np
@@ -15,12 +17,14 @@ from affidavit.embedder.v1 import embedder_service_pb2_grpc as pb_grpc
 from affidavit.ingest.v1 import settings_pb2 as settings_pb
 from numpy.typing import NDArray
 
-from services.embedder.main import wire
+from services.embedder.main import _Check, wire
+from services.embedder.models import CrateModels
+from services.embedder.scheduler import BatchScheduler
 from services.kernel import rpc
 from services.kernel.errors import Corrupt
 from services.kernel.runner import Node
 from services.kernel.settings import NodeSettings
-from tests.integration.embedder.embedder_world import CRATE, World
+from tests.integration.embedder.embedder_world import CRATE, CountingModel, World
 from tests.integration.embedder.provider_double import DIMENSION, Answer, ProviderServer
 
 QUERY, DOCUMENT = pb.EMBED_PURPOSE_QUERY, pb.EMBED_PURPOSE_DOCUMENT
@@ -40,8 +44,7 @@ async def served(node_settings: NodeSettings, monkeypatch: pytest.MonkeyPatch) -
             stack.push_async_callback(node.stop)
             channel = rpc.channel(node.server.address)
             stack.push_async_callback(channel.close)
-            async with asyncio.timeout(30):
-                assert await node.problems() == {}
+            assert await node.problems() == {}
             return pb_grpc.EmbedderServiceStub(channel)
 
         yield start
@@ -119,6 +122,18 @@ async def test_without_generation_embed_is_unavailable_but_the_model_is_known(se
     (model,) = (await stub.ListModels(pb.ListModelsRequest(crate_id=CRATE))).models
     assert (model.model_id, model.role, model.dimension, model.ready) == ("hash-384", "embedding", 384, True)
     assert len(model.fingerprint) == 64
+
+
+async def test_readiness_tries_the_model_now_and_then() -> None:
+    now, model = 0.0, CountingModel()
+    check = _Check(models=cast("CrateModels", SimpleNamespace(local=BatchScheduler(model=model))), clock=lambda: now)
+    assert await check() == await check() == ""
+    assert len(model.texts) == 1
+    now, model.fail_after = 31.0, 0
+    assert await check() == await check() == "the model is away"
+    model.fail_after = None
+    assert await check() == ""
+    assert len(model.texts) == 2
 
 
 async def test_rerank_says_that_it_is_not_configured(served: Starter, log: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,6 +141,17 @@ async def test_a_wrong_tokenizer_is_refused(tmp_path: Path) -> None:
 async def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"none\.onnx can't be read: No such file"):
         await OnnxModel.open(files=ModelFiles.installed(tmp_path / "none.onnx"), threads=1, overlap_tokens=32)
+
+
+async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(
+        Unavailable, match=r"onnxruntime or tokenizers is missing: install affidavit-server\[embedded\]"
+    ):
+        await open_model()
+    monkeypatch.setattr("services.embedder.adapters.model_onnx._PACKAGE", "no_such_package")
+    with pytest.raises(Unavailable, match="package no_such_package isn't installed"):
+        ModelFiles.installed()
 
 
 def test_doctor_s_check_sees_a_wrong_file_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

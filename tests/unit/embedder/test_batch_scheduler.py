@@ -155,6 +155,17 @@ async def test_a_refused_text_fails_its_own_document_only() -> None:
     assert len(model.calls) == 2
 
 
+async def test_two_refusals_at_once_are_one_failure() -> None:
+    model = GatedModel()
+    model.limits, model.calls_at_once = BatchLimits(texts=1, size_bytes=100), 2
+    job = asyncio.create_task(BatchScheduler(model=model).embed(["bad", "bad"], Purpose.DOCUMENT))
+    await settle()
+    model.let_go(2)
+    with pytest.raises(Rejected):
+        await job
+    assert len(model.calls) == 2
+
+
 @pytest.mark.parametrize(("text", "problem"), [("nan", "isn't finite"), ("short", "1 vectors of 384 numbers were due")])
 async def test_unusable_vectors_never_reach_the_caller(text: str, problem: str) -> None:
     with pytest.raises(Unavailable, match=problem):
