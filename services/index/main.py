@@ -57,6 +57,7 @@ async def wire(context: Context) -> Role:
         gate=gate,
         sender=sender,
         batch_records=settings.index_batch_records,
+        spacing_s=settings.index_spacing_s,
     )
     rebuilder = LaneRebuilder(
         bus=context.bus,

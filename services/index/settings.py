@@ -15,10 +15,12 @@ class IndexSettings(LayeredSettings):
     Attributes:
         lanes_dir: Folder of both lanes; below the data folder by default.
         index_batch_records: Chunks that are written at once, unless one document has more: bounds memory.
+        index_spacing_s: Longest rest between two small writes to the lanes while events keep coming, seconds.
     """
 
     lanes_dir: Path | None = None
     index_batch_records: int = Field(default=2_000, ge=1, le=100_000)
+    index_spacing_s: float = Field(default=0.5, ge=0, le=60)
 
     @property
     def lanes(self) -> Path:

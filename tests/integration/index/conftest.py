@@ -11,8 +11,9 @@ from tests.integration.index.service_world import World
 
 
 @pytest.fixture
-async def world(node_settings: NodeSettings) -> AsyncIterator[World]:
-    """A node that runs the index."""
+async def world(node_settings: NodeSettings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    """A node that runs the index, without rests between writes: tests put one document at a time."""
+    monkeypatch.setenv("AFFIDAVIT_INDEX_SPACING_S", "0")
     made = World(settings=node_settings)
     await made.open()
     yield made

@@ -192,7 +192,7 @@ class World:
                 charset="utf-8",
                 headings=["Part"],
             )
-            rows = np.asarray(vectors or [axis(number)] * len(texts), dtype="<f4")
+            rows = np.asarray([axis(number)] * len(texts) if vectors is None else vectors, dtype="<f4")
             header = embedder_pb.VectorSet(model_id=model, dimension=rows.shape[1], count=len(rows))
             chunks = await self.packs.write(f"{prefix}/chunks", {"chunks": chunk_set.SerializeToString()})
             floats = {"vectors": header.SerializeToString(), "float32": rows.tobytes()}
