@@ -84,7 +84,7 @@ def holds_answer(question: Question, evidence: str, headings: tuple[str, ...] = 
 def _counts(question: Question, text: str) -> bool:
     """A number stands beside the thing counted: "480 passengers", "passengers: 480", "three written quotes"."""
     found = words(text)
-    places = [at for at, word in enumerate(found) if word.term == question.counted]
+    places = [at for at, word in enumerate(found) if word.term in question.counted]
     if not places:
         return True
     return any(

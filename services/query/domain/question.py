@@ -54,14 +54,14 @@ class Question:
         kind: What an answer has to hold.
         terms: Content terms, each once, in order.
         focus: Those among the terms that name the thing asked for ("access phrase" in "what is the access phrase").
-        counted: Term of the thing that "how many" counts; empty for other questions.
+        counted: Terms of the thing that "how many" counts; empty for other questions.
     """
 
     text: str
     kind: AnswerKind
     terms: tuple[QuestionTerm, ...]
     focus: frozenset[str]
-    counted: str = ""
+    counted: frozenset[str] = frozenset()
 
 
 # Words that paraphrase easily or hold for anything in a house's documents: less rests on them.
@@ -84,7 +84,7 @@ _KINDS = (
     (
         AnswerKind.MOMENT,
         regex.compile(
-            r"^(?:\W*\w+\W+){0,2}?(?:when|когда)\b|\b(?:(?:on|until|since|by|from|at|in)\s+(?:what|which)\s+(?:day|date|time|year|month|hour|weekday)"
+            r"^\W*(?:(?:and|so|but|or|until|till|since|from|by|а|и|до|с)\s+){0,2}(?:when|когда)\b|\b(?:(?:on|until|since|by|from|at|in)\s+(?:what|which)\s+(?:day|date|time|year|month|hour|weekday)"
             r"|(?:what|which)\s+(?:day|date|time|year|month|weekday)|what\s+is\s+the\s+(?:\w+\s+){0,2}(?:date|deadline)"
             r"|во\s+сколько|(?:каког[оа]|какой|какая)\s+(?:числа|дата|день|года?))\b|いつ|何時|何日|何月|何年に",
             _FLAGS,
@@ -163,7 +163,7 @@ def read_question(text: str, weights: Sequence[TermWeight], *, floor: float, gen
         kind,
         terms,
         focus=frozenset(word.term for word in focus if word.surface.casefold() not in implied | GENERIC_WORDS),
-        counted=focus[-1].term if focus and _HOW_MANY.search(text) else "",
+        counted=frozenset(word.term for word in focus) if _HOW_MANY.search(text) else frozenset(),
     )
 
 

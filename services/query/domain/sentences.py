@@ -146,10 +146,8 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
 def _cut(text: str, start: int, end: int) -> Iterator[Sentence]:
     begin = start
     for stop in _STOP.finditer(text, start, end):
-        if stop.start() >= begin and _ends_sentence(text, begin, stop.start(), stop.end(), end):
-            trimmed = _trim(text, begin, stop.end())
-            if trimmed[0] < trimmed[1]:
-                yield Sentence(*trimmed)
+        if _ends_sentence(text, begin, stop.start(), stop.end(), end):
+            yield Sentence(*_trim(text, begin, stop.end()))
             begin = stop.end()
     trimmed = _trim(text, begin, end)
     if trimmed[0] < trimmed[1]:
