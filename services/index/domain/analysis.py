@@ -22,9 +22,11 @@ such names, once each, for a keyword field of their own; queries need no entity 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 import regex
 import Stemmer
@@ -38,7 +40,7 @@ MAX_QUERY_TERMS = 256
 """Distinct terms of a query that count: OpenSearch allows 1,024 clauses, and each term is looked up in up to 3 fields."""
 
 _CACHED_WORDS = 65_536
-_CACHED_STEMS = 16_384
+_CACHED_PARTS = 32_768
 _LONGEST_CACHED_WORD = 48
 
 _PAIRED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Bopomofo}ー々〆ヶ"
@@ -46,16 +48,30 @@ _SPACELESS = r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _LETTER = rf"[[\p{{L}}\p{{M}}\p{{N}}]--[{_PAIRED}{_SPACELESS}]]"
 
 # Possessive quantifiers keep the scan linear on any input.
-_COMPOUND = regex.compile(
-    rf"(?V1)(?P<pairs>[{_PAIRED}]++|[{_SPACELESS}]++)"
-    rf"|{_LETTER}++(?:(?:[-._:/@#&+']++|(?<=\p{{Nd}}),(?=\p{{Nd}}{{3}}(?!\p{{Nd}}))){_LETTER}++)*+"
-    r"(?:\+\+|\#(?![\p{L}\p{N}]))?",
+_COMPOUND = (
+    r"LETTER++(?:(?:[-._:/@#&+']++|(?<=DIGIT),(?=DIGIT{3}(?!DIGIT)))LETTER++)*+"
+    r"(?:\+\+|\#(?!LETTER))?"
 )
-_PART = regex.compile(
-    r"(?V1)(?P<grouped>\p{Nd}{1,3}+(?:,\p{Nd}{3})++(?:\.\p{Nd}++)?+(?![\p{L}\p{Nd}]))"
-    r"|(?P<dotted>\p{L}?+\p{Nd}++(?:\.\p{Nd}++)++(?![\p{L}\p{Nd}]))"
-    rf"|{_LETTER}++(?:'[\p{{L}}\p{{M}}]++)*+",
+_PART = (
+    r"DIGIT{1,3}+(?:,DIGIT{3})++(?:\.DIGIT++)?+(?!LETTER)"
+    r"|ALPHA?+DIGIT++(?:\.DIGIT++)++(?!LETTER)"
+    r"|LETTER++(?:'ALPHA++)*+"
 )
+
+
+def _pattern(template: str, letter: str, alpha: str, digit: str) -> str:
+    return template.replace("LETTER", letter).replace("ALPHA", alpha).replace("DIGIT", digit)
+
+
+_ASCII = ("[A-Za-z0-9]", "[A-Za-z]", "[0-9]")
+_UNICODE = (_LETTER, r"[\p{L}\p{M}]", r"\p{Nd}")
+# The standard library is three times as fast, and most words are ASCII.
+_ASCII_COMPOUND = re.compile(_pattern(_COMPOUND, *_ASCII))
+_ASCII_PART = re.compile(_pattern(_PART, *_ASCII))
+_UNICODE_COMPOUND = regex.compile(
+    rf"(?V1)(?P<pairs>[{_PAIRED}]++|[{_SPACELESS}]++)|" + _pattern(_COMPOUND, *_UNICODE),
+)
+_UNICODE_PART = regex.compile("(?V1)" + _pattern(_PART, *_UNICODE))
 _HUMP = regex.compile(r"(?V1)(?<=\p{Ll}{2})(?=\p{Lu})|(?<=\p{Lu}{2})(?=\p{Lu}\p{Ll}{2})")
 _VERSION = regex.compile(r"^v(\p{Nd}++(?:\.\p{Nd}++)*+)$")
 _EDGES = "!\"$%&'()*,-./:;<=>?@[\\]^_`{|}~"
@@ -112,10 +128,7 @@ def analyse_text(text: str) -> list[str]:
     Returns:
         Its terms in order, each as often as it occurs.
     """
-    terms: list[str] = []
-    for word in text.split():
-        terms += _terms_of_word(word) if len(word) <= _LONGEST_CACHED_WORD else _split(word, singles=True)
-    return terms
+    return [*chain.from_iterable(map(_TERMS_OF_WORDS.__getitem__, text.split()))]
 
 
 def analyse_query(text: str) -> list[str]:
@@ -160,9 +173,19 @@ def entities(text: str) -> list[str]:
     return list(terms)
 
 
-@lru_cache(_CACHED_WORDS)
-def _terms_of_word(word: str) -> tuple[str, ...]:
-    return _split(word, singles=True)
+class _TermsOfWords(dict[str, tuple[str, ...]]):
+    """Remembers the terms of words; text repeats its words, and looking one up costs a twentieth of analysing it."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        terms = _split(word, singles=True)
+        if len(word) <= _LONGEST_CACHED_WORD:
+            if len(self) >= _CACHED_WORDS:
+                self.clear()
+            self[word] = terms
+        return terms
+
+
+_TERMS_OF_WORDS = _TermsOfWords()
 
 
 def _is_stop_word(word: str) -> bool:
@@ -171,21 +194,28 @@ def _is_stop_word(word: str) -> bool:
 
 
 def _split(word: str, *, singles: bool) -> tuple[str, ...]:
-    if word.isascii():
-        word = word.strip(_EDGES)
-        if word.isalpha() and len(word) <= MAX_TERM_CHARS and (word.islower() or word.istitle() or word.isupper()):
-            return (_stem(word.lower()),)
-    else:
-        word = unicodedata.normalize("NFKC", word.translate(_INVISIBLE)).translate(_INVISIBLE)
+    return _split_ascii(word.strip(_EDGES)) if word.isascii() else _split_unicode(word, singles=singles)
+
+
+def _split_ascii(word: str) -> tuple[str, ...]:
+    if word.isalnum():
+        return _terms_of_part(word)
     terms: list[str] = []
-    for match in _COMPOUND.finditer(_TIME_AFTER_DATE.sub(" ", word) if "T" in word else word):
+    for match in _ASCII_COMPOUND.finditer(_TIME_AFTER_DATE.sub(" ", word) if "T" in word else word):
+        run = match[0]
+        terms += _terms_of_part(run) if run.isalnum() else _compound_terms(run, _ASCII_PART.findall(run))
+    return tuple(terms)
+
+
+def _split_unicode(word: str, *, singles: bool) -> tuple[str, ...]:
+    normal = unicodedata.normalize("NFKC", word.translate(_INVISIBLE)).translate(_INVISIBLE)
+    terms: list[str] = []
+    for match in _UNICODE_COMPOUND.finditer(_TIME_AFTER_DATE.sub(" ", normal)):
         run = match[0]
         if match["pairs"]:
             terms += _pairs(run, singles=singles)
-        elif run.isalnum() and run.isascii():
-            terms += _part_terms(run)
         else:
-            terms += _compound_terms(run)
+            terms += _compound_terms(run, _UNICODE_PART.findall(run))
     return tuple(terms)
 
 
@@ -196,21 +226,27 @@ def _pairs(run: str, *, singles: bool) -> list[str]:
     return pairs + _SINGLES.findall(run) if singles else pairs
 
 
-def _compound_terms(run: str) -> list[str]:
-    parts = list(_PART.finditer(run))
+def _compound_terms(run: str, parts: list[str]) -> list[str]:
     terms: list[str] = []
     for part in parts:
-        terms += _part_terms(part[0].replace(",", "") if part["grouped"] else part[0])
-    if len(run) <= MAX_TERM_CHARS and (len(parts) > 1 or run != parts[0][0]):
+        terms += _terms_of_part(part)
+    if len(run) <= MAX_TERM_CHARS and (len(parts) > 1 or run != parts[0]):
         whole = _whole(run)
         if whole and whole not in terms:
             terms.append(whole)
     return terms
 
 
-def _part_terms(part: str) -> list[str]:
-    if len(part) > MAX_TERM_CHARS:
-        return [_fold(part[i : i + MAX_TERM_CHARS]) for i in range(0, len(part), MAX_TERM_CHARS)]
+def _terms_of_part(part: str) -> tuple[str, ...]:
+    if len(part) <= MAX_TERM_CHARS:
+        return _short_part(part)
+    return tuple(_fold(part[i : i + MAX_TERM_CHARS]) for i in range(0, len(part), MAX_TERM_CHARS))
+
+
+@lru_cache(_CACHED_PARTS)
+def _short_part(part: str) -> tuple[str, ...]:
+    # Only between thousands can a part hold a comma.
+    part = part.replace(",", "")
     folded = _fold(part)
     terms = [_stem(folded)]
     if part != folded:
@@ -219,7 +255,7 @@ def _part_terms(part: str) -> list[str]:
             terms = [_stem(_fold(hump)) for hump in humps] + terms
     if folded[0] == "v":
         terms += _VERSION.findall(folded)
-    return terms
+    return tuple(terms)
 
 
 def _whole(run: str) -> str | None:
@@ -241,7 +277,6 @@ def _fold(text: str) -> str:
     return unicodedata.normalize("NFKC", open_form).replace(_YO, _YE)
 
 
-@lru_cache(_CACHED_STEMS)
 def _stem(folded: str) -> str:
     if folded.isascii():
         return _stemmers()[0].stemWord(folded) if folded.replace("'", "").isalpha() else folded

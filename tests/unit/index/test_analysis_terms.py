@@ -129,9 +129,32 @@ def test_words_are_analysed_one_by_one(left: str, right: str) -> None:
     assert analyse_text(f"{left} {right}") == analyse_text(left) + analyse_text(right)
 
 
+@given(st.text(st.characters(max_codepoint=127)))
+def test_the_fast_way_for_ascii_gives_what_the_general_way_gives(text: str) -> None:
+    for word in text.split():
+        assert analysis._split(word, singles=True) == analysis._split_unicode(word, singles=True)
+
+
+@given(st.lists(st.sampled_from(["a", "Bc", "9", "123", ",", ".", "-", "_", "/", "'", "+", "#", "v1", "T", "02-03"])))
+def test_the_fast_way_for_ascii_codes_gives_what_the_general_way_gives(pieces: list[str]) -> None:
+    word = "".join(pieces)
+    assert analysis._split(word, singles=True) == analysis._split_unicode(word, singles=True)
+
+
+def test_the_memory_for_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis, "_CACHED_WORDS", 10)
+    for start in range(0, 60, 20):
+        words = [f"bounded{n}" for n in range(start, start + 20)]
+        assert analyse_text(" ".join(words)) == words
+        assert len(analysis._TERMS_OF_WORDS) <= 10
+    long = "x" * 60
+    assert analyse_text(long) == [long]
+    assert long not in analysis._TERMS_OF_WORDS
+
+
 def test_text_is_analysed_alike_whether_cached_or_not() -> None:
     first = analyse_text("Cached Words-1 are the same")
-    analysis._terms_of_word.cache_clear()
+    analysis._TERMS_OF_WORDS.clear()
     assert analyse_text("Cached Words-1 are the same") == first
 
 
