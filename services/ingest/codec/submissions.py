@@ -202,8 +202,9 @@ def _body(event: dict[str, Any], media_type: str) -> bytes:
     if ("data" in event) == ("data_base64" in event):
         raise Refused("the event must have either data or data_base64")
     if "data_base64" in event:
+        encoded = _text(event, "data_base64")
         try:
-            return base64.b64decode(_text(event, "data_base64"), validate=True)
+            return base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError) as error:
             raise Refused("data_base64 isn't base64") from error
     data = event["data"]

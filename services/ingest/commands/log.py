@@ -60,10 +60,10 @@ class Journal:
                 expected=decided.expected,
             )
         except Conflict:
-            return None
-        if appended.duplicate and not await self._is_ours(decided, appended.position):
-            # Two writers came to different decisions of the same name at once, and the other one's stands.
-            return None
+            return await self._ours(decided)
+        if appended.duplicate:
+            # Two writers may come to different decisions of the same name at once.
+            return await self._ours(decided)
         return appended.position
 
     async def read_back(self, what: str, position: int) -> None:
@@ -96,9 +96,12 @@ class Journal:
         if last is not None:
             await self.read_back(f"{last.name} of {aggregate}", last.position)
 
-    async def _is_ours(self, decided: Decided, position: int) -> bool:
+    async def _ours(self, decided: Decided) -> int | None:
+        """Position of the very event, when an attempt whose confirmation was lost has written it after all."""
         last = await self.log.last(crate=decided.crate_id, service=OWN_SERVICE, aggregate=decided.aggregate)
-        return last is not None and last.position == position and last.message == decided.message
+        if last is None or last.key != decided.key or last.message != decided.message:
+            return None
+        return last.position
 
 
 def contended(what: str) -> Conflict:

@@ -237,7 +237,7 @@ def evolve(state: DocumentState, fact: DocumentFact) -> DocumentState:
         case Indexed():
             reported = {**state.reported, fact.revision: max(fact.applied, state.reported.get(fact.revision, 0))}
             return _touch(replace(state, reported=reported), fact.revision)
-        case Chunked() | Embedded():
+        case _:
             return _step(state, fact)
 
 

@@ -72,6 +72,17 @@ class Client:
         reply = await self.stub.GetDocument(pb.GetDocumentRequest(crate_id=self.crate, source_id=source_id))
         return reply.document
 
+    async def until_there(self, source_id: str) -> pb.Document:
+        """Wait until a document exists."""
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                try:
+                    return await self.get(source_id)
+                except grpc.aio.AioRpcError as error:
+                    if error.code() is not grpc.StatusCode.NOT_FOUND:
+                        raise
+                await asyncio.sleep(0.02)
+
     async def until(self, source_id: str, status: pb.DocumentStatus.ValueType) -> pb.Document:
         """Wait until a document has a status."""
         async with asyncio.timeout(WAIT_S):
@@ -148,9 +159,8 @@ class World:
         nats_server.stop()
         data.release()
 
-    async def restart(self) -> None:
-        """Stop the node and start it again."""
-        await self.node.stop()
+    async def restart_stopped(self) -> None:
+        """Start the node again after `node.stop()`."""
         self.node = Node(settings=self.settings, wires={"ingest": wire})
         await self.node.start()
 

@@ -1,0 +1,139 @@
+"""Publishers' request-reply over core NATS."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+from affidavit.ingest.v1 import ingest_service_pb2 as pb
+
+from tests.integration.ingest.ingest_world import Client, Pipeline, World
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+_ids = iter(range(10_000))
+
+
+def event(kind: str, subject: str, **attributes: object) -> dict[str, object]:
+    made = {
+        "specversion": "1.0",
+        "id": str(next(_ids)),
+        "source": "/tests/publisher",
+        "type": f"dev.affidavit.document.{kind}",
+        "subject": subject,
+        **attributes,
+    }
+    if kind == "put" and not made.keys() & {"data", "data_base64"}:
+        made |= {"data": "The west gate opens at 06:00.", "datacontenttype": "text/plain"}
+    return made
+
+
+async def submit(world: World, crate: str, payload: dict[str, object] | bytes) -> dict[str, Any]:
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    reply = await world.buses["chunker"].nats.request(f"affidavit.submit.{crate}", data, timeout=10)
+    found: dict[str, Any] = json.loads(reply.data)
+    return found
+
+
+async def test_put_retire_and_erase(world: World, client: Client, pipeline: Pipeline) -> None:
+    put = await submit(world, client.crate, event("put", "gate", title="Gate", owner="HR"))
+    assert (put["outcome"], put["revision"]) == ("created", 1)
+    document = await client.get("gate")
+    assert (document.document_id, document.title) == (put["document_id"], "Gate")
+    assert (await pipeline.event(document.document_id)).position == put["position"]
+
+    again = await submit(world, client.crate, event("put", "gate", title="Gate", owner="HR"))
+    assert (again["outcome"], again["position"]) == ("unchanged", put["position"])
+
+    retired = await submit(world, client.crate, event("retire", "gate"))
+    assert (retired["outcome"], retired["revision"]) == ("retired", 1)
+    assert (await submit(world, client.crate, event("retire", "gate")))["outcome"] == "unchanged"
+    erased = await submit(world, client.crate, event("erase", "gate"))
+    assert erased["outcome"] == "erased"
+    assert (await client.get("gate")).status == pb.DOCUMENT_STATUS_ERASED
+
+
+async def test_a_repeated_event_says_what_the_first_one_came_to(world: World, client: Client) -> None:
+    first = event("put", "x", data="A", datacontenttype="text/plain")
+    reply = await submit(world, client.crate, first)
+    await submit(world, client.crate, event("put", "x", data="B", datacontenttype="text/plain"))
+    # Sent again after the document has moved on, it must not bring the old content back.
+    again = await submit(world, client.crate, first)
+    assert (again["outcome"], again["revision"], again["position"]) == ("created", 1, reply["position"])
+    assert (await client.get("x")).revision == 2
+
+    retire = event("retire", "x")
+    gone = await submit(world, client.crate, retire)
+    await submit(world, client.crate, event("put", "x", data="C", datacontenttype="text/plain"))
+    assert (await submit(world, client.crate, retire))["position"] == gone["position"]
+    assert (await client.get("x")).status == pb.DOCUMENT_STATUS_PENDING
+
+
+async def test_the_same_event_many_times_at_once_is_recorded_once(world: World, client: Client) -> None:
+    one = event("put", "x")
+    replies = await asyncio.gather(*(submit(world, client.crate, one) for _ in range(6)))
+    assert len({reply["position"] for reply in replies}) == 1
+    assert (await client.get("x")).revision == 1
+
+
+async def test_the_same_id_in_another_crate_is_another_event(world: World, client: Client) -> None:
+    other = f"{client.crate}-b"
+    await client.create_crate(other)
+    one = event("put", "x")
+    here, there = await submit(world, client.crate, one), await submit(world, other, one)
+    assert here["position"] != there["position"]
+    assert there["outcome"] == "created"
+
+
+async def test_bytes_come_as_base64(world: World, client: Client) -> None:
+    body = "Срок хранения записей — 7 лет.".encode("windows-1251")
+    payload = event(
+        "put",
+        "archive.txt",
+        data_base64=base64.b64encode(body).decode(),
+        datacontenttype="text/plain; charset=windows-1251",
+    )
+    await submit(world, client.crate, payload)
+    revision = (await client.get("archive.txt")).revisions[0]
+    assert (revision.size_bytes, revision.charset) == (len(body), "cp1251")
+
+
+async def test_data_that_is_json_is_a_json_document(world: World, client: Client) -> None:
+    await submit(world, client.crate, event("put", "r", data={"retention": "30 days"}))
+    revision = (await client.get("r")).revisions[0]
+    assert revision.media_type == "application/json"
+
+
+async def test_refusals_have_a_code_and_a_message_and_others_go_on(world: World, client: Client) -> None:
+    large = base64.b64encode(b"a" * (512 * 1024 + 1)).decode()
+    cases: list[tuple[dict[str, object] | bytes, str, str]] = [
+        (b"not json", "rejected", "the event isn't JSON"),
+        (event("put", "../x"), "rejected", "has a '..' in it"),
+        (event("move", "x"), "rejected", "is unknown: use one of dev.affidavit.document.put"),
+        (event("retire", "nobody"), "not_found", "document 'nobody' does not exist"),
+        (event("put", "x", jobid="nightly"), "not_found", "job 'nightly' does not exist"),
+        (event("put", "x", data_base64=large), "rejected", "send it with UploadDocument"),
+        (event("put", "x", data="\ud800 lone", datacontenttype="text/plain"), "", ""),
+    ]
+    replies = await asyncio.gather(*(submit(world, client.crate, payload) for payload, _, _ in cases))
+    for (_, code, message), reply in zip(cases, replies, strict=True):
+        if code:
+            assert reply["error"]["code"] == code, reply
+            assert message in reply["error"]["message"]
+        else:
+            assert reply["outcome"] == "created"
+
+
+async def test_a_crate_that_is_missing_or_no_crate_is_refused(world: World) -> None:
+    reply = await submit(world, "nobody", event("put", "x"))
+    assert reply["error"]["code"] == "not_found"
+    assert "crate 'nobody' does not exist" in reply["error"]["message"]
+    assert (await submit(world, "No_Crate", event("put", "x")))["error"]["code"] == "rejected"
+
+
+async def test_a_submission_without_a_reply_subject_is_carried_out(world: World, client: Client) -> None:
+    payload = json.dumps(event("put", "quiet")).encode()
+    await world.buses["chunker"].nats.publish(f"affidavit.submit.{client.crate}", payload)
+    await client.until_there("quiet")
