@@ -26,6 +26,7 @@ VECTORS = "vectors"
 # Packs of a long document that isn't finished: a step of their own, so that they go without the finished one.
 PARTIAL = "vectors-partial"
 CHUNKS = "chunks"
+_FEW = 4
 _log = logging.getLogger("affidavit.embedder")
 
 
@@ -81,15 +82,16 @@ class DocumentEmbedder:
             Rejected: When the model will never take these chunks.
             NotFound: When the chunks are gone although the document isn't erased.
             Corrupt: When the chunks aren't what was written.
+            Conflict: When another process has just embedded the same revision.
         """
         fact = codec.fact(event.message)
         if isinstance(fact, Erased):
             await self._erase(event.crate, fact)
             return
-        if await self._embed(event, fact):
-            await self._packs.erase(_prefix(event.crate, fact.document_id, fact.revision, PARTIAL))
-        else:
+        if not await self._embed(event, fact):
             _log.info("document %s was erased before revision %s was embedded", fact.document_id, fact.revision)
+        elif fact.chunk_count > self._partial_texts:
+            await self._packs.erase(_prefix(event.crate, fact.document_id, fact.revision, PARTIAL))
 
     async def _erase(self, crate_id: str, erased: Erased) -> None:
         for revision in range(1, erased.revision + 1):
@@ -108,12 +110,10 @@ class DocumentEmbedder:
                 chunked.settings_digest,
             )
         )
-        last = await self._bus.last_named(
-            crate=event.crate, service="embedder", aggregate=event.aggregate, name="RecordsEmbedded"
-        )
+        last = await self._bus.last(crate=event.crate, service="embedder", aggregate=event.aggregate)
         if last is not None and last.key == key:
             return True
-        previous, earlier = codec.history(last.message) if last else (None, ())
+        previous, earlier = await self._history(last)
         embedded = Embedded(
             chunked=chunked, generation=bound.generation.number, earlier=earlier_sets(previous, earlier, set())
         )
@@ -129,9 +129,22 @@ class DocumentEmbedder:
                 await self._packs.erase(_prefix(event.crate, chunked.document_id, chunked.revision, VECTORS))
                 await self._packs.erase(_prefix(event.crate, chunked.document_id, chunked.revision, PARTIAL))
                 return False
-        message = codec.records_embedded(embedded)
-        await self._bus.append_once(crate=event.crate, aggregate=event.aggregate, message=message, key=key)
+        await self._bus.append(
+            crate=event.crate,
+            aggregate=event.aggregate,
+            message=codec.records_embedded(embedded),
+            key=key,
+            expected=last.position if last else 0,
+        )
         return True
+
+    async def _history(self, last: Event | None) -> tuple[PackAt | None, tuple[PackAt, ...]]:
+        """Where older vectors of the document lie, given the last event of its aggregate, which may be a failure."""
+        if last is not None and last.name == "TaskFailed":
+            last = await self._bus.last_named(
+                crate=last.crate, service="embedder", aggregate=last.aggregate, name="RecordsEmbedded"
+            )
+        return codec.history(last.message) if last else (None, ())
 
     async def _vectors(self, crate_id: str, bare: Embedded, chunks: PackAt, bound: BoundModel) -> Embedded:
         model = bound.scheduler.model
@@ -169,7 +182,8 @@ class DocumentEmbedder:
             return embedded_texts(title, found, scheduler.model.fits)
 
         try:
-            return await asyncio.to_thread(prepare)
+            # A few texts are looked at faster than a thread takes over.
+            return prepare() if chunked.chunk_count <= _FEW else await asyncio.to_thread(prepare)
         except ValueError as error:
             raise Corrupt(
                 f"the chunks of revision {chunked.revision} of document {chunked.document_id} can't be used: {error}; "

@@ -37,7 +37,12 @@ async def wire(context: Context) -> Role:
         Unavailable: When it is missing.
     """
     settings = EmbedderSettings(data_dir=context.settings.data_dir)
-    models = CrateModels(bus=context.bus, local=await _local_model(settings), remote=_remote_models(settings))
+    models = CrateModels(
+        bus=context.bus,
+        local=await _local_model(settings),
+        remote=_remote_models(settings),
+        clock=time.monotonic,
+    )
     close = [models.close]
     cache = None
     if settings.embed_cache_dir is not None:

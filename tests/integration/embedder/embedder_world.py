@@ -75,6 +75,7 @@ class World:
 
     Attributes:
         model: The local model.
+        now_s: What the embedder's clock says.
         embedder: What is tested.
     """
 
@@ -84,6 +85,7 @@ class World:
         self.packs = PackStore(blobs=self.blobs)
         self.buses: dict[str, Bus] = {}
         self.model = CountingModel()
+        self.now_s = 0.0
         self.embedder: DocumentEmbedder
         self.models: CrateModels
 
@@ -94,7 +96,9 @@ class World:
 
     def restart(self, *, cache: VectorCache | None = None, partial_texts: int = 1_000) -> None:
         """A new process: same log, same packs, nothing in memory."""
-        self.models = CrateModels(bus=self.buses["embedder"], local=self.model, remote=no_remote)
+        self.models = CrateModels(
+            bus=self.buses["embedder"], local=self.model, remote=no_remote, clock=lambda: self.now_s
+        )
         self.embedder = DocumentEmbedder(
             bus=self.buses["embedder"],
             packs=self.packs,
@@ -111,6 +115,10 @@ class World:
     async def configure(self, *providers: settings_pb.Provider, crate: str = CRATE, revision: int = 1) -> None:
         message = ingest_pb.CrateConfigured(revision=revision, providers=providers or [LOCAL])
         await self.append("ingest", "crate", message, key=f"{revision}", crate=crate)
+
+    def later(self) -> None:
+        """Let more time pass than settings are remembered for."""
+        self.now_s += 2
 
     async def start_generation(
         self, *, model_id: str = "hash-384", dimension: int = 384, strategy: str = "standard", crate: str = CRATE

@@ -19,8 +19,9 @@ from services.embedder.domain.reuse import VectorSet
 from services.embedder.domain.texts import text_key
 from services.embedder.domain.vectors import unit_rows
 from services.embedder.handlers import EVENTS
+from services.kernel import failures
 from services.kernel.envelope import Event
-from services.kernel.errors import Corrupt, NotAvailableYet, NotFound, Rejected, Unavailable
+from services.kernel.errors import Conflict, Corrupt, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.kernel.steps import Step, StepRunner
 from tests.integration.embedder.embedder_world import CRATE, LOCAL, World
 
@@ -151,11 +152,53 @@ async def test_an_interrupted_long_document_goes_on_where_it_stopped(world: Worl
 
 
 async def test_a_crash_between_event_and_clean_up_leaves_nothing_for_good(world: World) -> None:
+    world.restart(partial_texts=2)
     event = await world.chunked(A)
     await world.embedder.handle(event)
     await world.packs.write(f"{CRATE}/d1/1/vectors-partial", {"left": b"behind"})
     await world.embedder.handle(event)
     assert world.names("vectors-partial") == []
+
+
+async def test_a_failure_in_between_doesn_t_hide_the_history(world: World) -> None:
+    await world.run(A)
+    failed = await world.chunked(["never", "read"], revision=2)
+    await failures.record(world.buses["embedder"], failed, Unavailable("the model was away"))
+    third = await world.run(B, revision=3)
+    assert (third.computed_count, [at.revision for at in third.earlier]) == (1, [1])
+
+
+async def test_a_failure_comes_before_the_first_success(world: World) -> None:
+    event = await world.chunked(A)
+    await failures.record(world.buses["embedder"], event, Unavailable("the model was away"))
+    await world.embedder.handle(event)
+    message = await world.embedded()
+    assert message is not None
+    assert message.computed_count == 3
+
+
+async def test_two_processes_embed_a_revision_once(world: World) -> None:
+    event = await world.chunked(A)
+    world.model.gate.clear()
+    work = [asyncio.create_task(world.embedder.handle(event)) for _ in range(2)]
+    await world.model.working.wait()
+    await asyncio.sleep(0.1)
+    world.model.gate.set()
+    done = await asyncio.gather(*work, return_exceptions=True)
+    assert [type(each) for each in done if each is not None] in ([], [Conflict])
+    position = await world.buses["embedder"].last_position()
+    await world.embedder.handle(event)
+    assert await world.buses["embedder"].last_position() == position
+
+
+async def test_settings_are_remembered_for_a_second(world: World) -> None:
+    await world.run(A)
+    disabled = settings_pb.Provider(role=LOCAL.role, kind=LOCAL.kind, enabled=False)
+    await world.configure(disabled, revision=2)
+    await world.run(B, revision=2)
+    world.later()
+    with pytest.raises(Rejected, match="no enabled embedding provider"):
+        await world.run(A, revision=3)
 
 
 async def test_the_cache_spares_a_later_run(world: World, tmp_path: Path) -> None:
@@ -275,6 +318,7 @@ async def test_providers_that_can_t_be_used_are_named(world: World) -> None:
         await world.embedder.handle(event)
     triton = settings_pb.Provider(role=LOCAL.role, kind=settings_pb.PROVIDER_KIND_TRITON, enabled=True)
     await world.configure(triton, revision=3)
+    world.later()
     with pytest.raises(NotAvailableYet, match="local-onnx or openai-compatible"):
         await world.embedder.handle(event)
 

@@ -224,6 +224,7 @@ async def test_a_crate_s_own_provider_is_used(
     # Another credential makes another client; the model stays the same.
     monkeypatch.setenv("UNIT_KEY", "k")
     await log.configure(remote(provider_server, credential="env:UNIT_KEY"), revision=3)
+    await asyncio.sleep(1.1)
     await stub.Embed(request("five5"))
     assert provider_server.asked[-1].headers["authorization"] == "Bearer k"
 
