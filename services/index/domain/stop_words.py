@@ -1,7 +1,7 @@
 """Function words that a query is searched without.
 
 They stay in the index, so a query of nothing else still finds its words. Measured on SciFact's train queries (nDCG@10 of
-title and text): 0.700 with every word of the query, 0.703 without these, 0.695 when they are missing from the index too.
+title and text): 0.7006 with every word of the query, 0.7022 without these, 0.7014 when the index lacks them too.
 """
 
 # ruff: noqa: RUF001  (Cyrillic words are meant, not mistyped Latin ones)

@@ -39,10 +39,14 @@ def main() -> int:
     chosen = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, format="vector engine: %(message)s")
     chosen.root.mkdir(parents=True, exist_ok=True)
-    with (chosen.root / ".engine.lock").open("w") as lock:
+    with (chosen.root / ".engine.lock").open("a+") as lock:
         if not _locked(lock):
-            _log.error("another engine serves %s; stop it first", chosen.root)
+            lock.seek(0)
+            _log.error("engine %s serves %s already; stop it first", lock.read() or "of another process", chosen.root)
             return LOCKED_STATUS
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
         chosen.socket.unlink(missing_ok=True)
         os.umask(0o077)
         try:
