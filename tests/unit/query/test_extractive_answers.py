@@ -89,9 +89,26 @@ def test_sources_name_each_document_once_by_its_first_marker() -> None:
 
 
 def test_snippets_show_why_a_chunk_was_found() -> None:
-    chunk = passage("It hums. The relay listens\non port 7443. It sleeps.")
-    assert snippet(chunk, (TermWeight("port", 2.0, 1),)) == "The relay listens on port 7443."
-    assert snippet(chunk, (TermWeight("zebra", 2.0, 1),)) == "It hums. The relay listens on port 7443. It sleeps."
+    chunk = passage("It hums. The relay listens\non port 7443. It sleeps happily.")
+    assert snippet(chunk, (TermWeight("listen", 2.0, 1),)) == "The relay listens on port 7443. It sleeps happily."
+    assert snippet(chunk, (TermWeight("happili", 2.0, 1),)) == "It sleeps happily."
+    assert (
+        snippet(chunk, (TermWeight("zebra", 2.0, 1),)) == "It hums. The relay listens on port 7443. It sleeps happily."
+    )
     long = snippet(passage("word " * 200), ())
     assert len(long) == SNIPPET_CHARS
     assert long.endswith("word…")
+
+
+def test_snippets_begin_where_most_of_the_query_stands_together() -> None:
+    far = "The relay is old. " + "Nothing is said here. " * 20
+    chunk = passage(far + "The port of the relay is 7443.")
+    wanted = (TermWeight("relay", 1.0, 2), TermWeight("port", 1.0, 1))
+    assert snippet(chunk, wanted) == "The port of the relay is 7443."
+    unbroken = passage("x " * 300 + "relay")
+    assert snippet(unbroken, wanted) == "relay"
+    assert snippet(passage("The report is old, the port is new."), wanted).startswith("The report")
+
+
+def test_a_text_that_changes_its_length_when_folded_is_shown_from_its_start() -> None:
+    assert snippet(passage("Straße. The relay is on."), (TermWeight("relay", 1.0, 1),)) == "Straße. The relay is on."
