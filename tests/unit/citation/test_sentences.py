@@ -162,3 +162,13 @@ def test_time_is_linear_in_any_text(text: str) -> None:
 
 def test_a_range_grows_no_further_than_the_sources() -> None:
     assert len(repair("[1-999] a " * 1_000, 100).text) < 1_000 * 400
+
+
+def test_quoted_evidence_may_arrive_in_pieces() -> None:
+    raw = "It says [3]_ and [4]_ there [1]."
+    literals = ((8, 22),)
+    repairer = StreamRepairer(source_count=1, literals=literals)
+    shown = [repairer.feed(char) for char in raw]
+    last, whole = repairer.finish()
+    assert "".join((*shown, last)) == whole.text == raw
+    assert whole == repair(raw, 1, literals)
