@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -144,7 +143,7 @@ def test_any_evidence_and_texts_verify(content: bytes, issuer: str, seed: int) -
 
 
 def placed(receipt: Receipt, sequence: int, own: bytes, parent: bytes) -> Receipt:
-    return replace(receipt, id=own, body={**receipt.body, "seq": sequence, "par": parent})
+    return receipt._replace(id=own, body={**receipt.body, "seq": sequence, "par": parent})
 
 
 @settings(deadline=None, max_examples=60)

@@ -57,8 +57,10 @@ def check_links(head: Receipt, others: Iterable[Receipt]) -> Link:
         Refused: On another chain's receipt, a fork, a wrong parent, or a gap between the given receipts.
     """
     by_sequence: dict[int, Receipt] = {}
+    same = (head.chain, head.issuer)
     for receipt in (head, *others):
-        _check_same_chain(head, receipt)
+        if (receipt.chain, receipt.issuer) != same:
+            raise Refused(STEP, _foreign(head, receipt))
         check_form(receipt)
         known = by_sequence.setdefault(receipt.sequence, receipt)
         if known.id != receipt.id:
@@ -77,11 +79,10 @@ def check_links(head: Receipt, others: Iterable[Receipt]) -> Link:
     return Link(lowest=lowest, parent_seen=head.sequence == 0 or lowest < head.sequence)
 
 
-def _check_same_chain(head: Receipt, receipt: Receipt) -> None:
+def _foreign(head: Receipt, receipt: Receipt) -> str:
     if receipt.chain != head.chain:
-        raise Refused(STEP, f"{receipt.name} belongs to chain {receipt.chain.hex()}, not to {head.chain.hex()}")
-    if receipt.issuer != head.issuer:
-        raise Refused(STEP, f"{receipt.name} was issued by {receipt.issuer!r}, not by {head.issuer!r}")
+        return f"{receipt.name} belongs to chain {receipt.chain.hex()}, not to {head.chain.hex()}"
+    return f"{receipt.name} was issued by {receipt.issuer!r}, not by {head.issuer!r}"
 
 
 def check_signer(receipt: Receipt, keys: PinnedKeys) -> PinnedKey:

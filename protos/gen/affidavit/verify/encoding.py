@@ -135,10 +135,10 @@ def uint(maximum: int = MAX_UINT) -> Shape:
 
 def blob(minimum: int, maximum: int) -> Shape:
     """A byte string of `minimum` to `maximum` bytes."""
+    size = f"{minimum}" if minimum == maximum else f"{minimum} to {maximum}"
 
     def check(value: object) -> None:
         if type(value) is not bytes or not minimum <= len(value) <= maximum:
-            size = f"{minimum}" if minimum == maximum else f"{minimum} to {maximum}"
             raise _Mismatch(f"must be a byte string of {size} bytes")
 
     return check
@@ -155,11 +155,12 @@ def text(minimum: int, maximum: int) -> Shape:
 
 
 def one_of(*allowed: int | str | bytes) -> Shape:
-    """One of a few values, type included."""
-    by_type = {(type(value), value) for value in allowed}
+    """One of a few values, type included: True is not 1."""
+    kinds: tuple[type[object], ...] = (int, str, bytes)
+    by_type = {kind: frozenset(one for one in allowed if type(one) is kind) for kind in kinds}
 
     def check(value: object) -> None:
-        if not isinstance(value, int | str | bytes) or (type(value), value) not in by_type:
+        if value not in by_type.get(type(value), ()):
             raise _Mismatch(f"must be one of {', '.join(repr(one) for one in allowed)}")
 
     return check

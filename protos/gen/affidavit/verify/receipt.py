@@ -6,9 +6,7 @@ The receipt's id is a hash of the Sig_structure, the bytes that are signed; the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import cbor2
 
@@ -59,8 +57,7 @@ _BODY = record(
 )
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """A receipt whose form is right; says nothing yet about its signature.
 
     Attributes:
@@ -82,24 +79,28 @@ class Receipt:
     @property
     def issuer(self) -> str:
         """Origin of the log that it belongs to."""
-        return str(self.body["iss"])
+        found: str = self.body["iss"]
+        return found
 
     @property
     def chain(self) -> bytes:
         """Chain id, 16 bytes."""
-        return bytes(self.body["chn"])
+        found: bytes = self.body["chn"]
+        return found
 
     @property
     def sequence(self) -> int:
         """Place in the chain, from 0."""
-        return int(self.body["seq"])
+        found: int = self.body["seq"]
+        return found
 
     @property
     def parent(self) -> bytes:
         """Id of the receipt before it, 32 zero bytes for the first."""
-        return bytes(self.body["par"])
+        found: bytes = self.body["par"]
+        return found
 
-    @cached_property
+    @property
     def name(self) -> str:
         """How messages call it."""
         return f"receipt {self.sequence} ({self.id.hex()[:16]})"
@@ -189,4 +190,4 @@ def parse(cose: bytes) -> Receipt:
     body = decode(payload, _BODY, step="body", limit=MAX_RECEIPT_BYTES)
     kid = protected[-KID_BYTES:]
     signed = signing_input(kid, payload)
-    return Receipt(cose=cose, kid=kid, signed=signed, signature=signature, body=body, id=receipt_id(signed))
+    return Receipt(cose, kid, signed, signature, body, receipt_id(signed))
