@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from services.embedder import codec, metrics
 from services.embedder.codec import Chunked, Embedded, Erased
@@ -18,7 +19,7 @@ from services.embedder.ports import EmbeddingModel, VectorCache
 from services.embedder.scheduler import BatchScheduler
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event
-from services.kernel.errors import Corrupt, NotFound
+from services.kernel.errors import Corrupt, Failure, NotFound
 from services.kernel.packs import PackStore
 
 EVENTS = ("DocumentChunked", "DocumentErased")
@@ -28,6 +29,7 @@ PARTIAL = "vectors-partial"
 CHUNKS = "chunks"
 _FEW = 4
 _log = logging.getLogger("affidavit.embedder")
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -88,15 +90,26 @@ class DocumentEmbedder:
         if isinstance(fact, Erased):
             await self._erase(event.crate, fact)
             return
-        if not await self._embed(event, fact):
-            _log.info("document %s was erased before revision %s was embedded", fact.document_id, fact.revision)
-        elif fact.chunk_count > self._partial_texts:
+        try:
+            done = await self._embed(event, fact)
+        except Failure:
+            if not await self._erased(event):
+                raise
+            done = False
+        if done and fact.chunk_count > self._partial_texts:
             await self._packs.erase(_prefix(event.crate, fact.document_id, fact.revision, PARTIAL))
+        if not done:
+            _log.info("document %s was erased before revision %s was embedded", fact.document_id, fact.revision)
+            # Another process may have handled the erasure before our last pack was written.
+            await self._erase_revision(event.crate, fact.document_id, fact.revision)
 
     async def _erase(self, crate_id: str, erased: Erased) -> None:
         for revision in range(1, erased.revision + 1):
-            for step in (VECTORS, PARTIAL):
-                await self._packs.erase(_prefix(crate_id, erased.document_id, revision, step))
+            await self._erase_revision(crate_id, erased.document_id, revision)
+
+    async def _erase_revision(self, crate_id: str, document_id: str, revision: int) -> None:
+        for step in (VECTORS, PARTIAL):
+            await self._packs.erase(_prefix(crate_id, document_id, revision, step))
 
     async def _embed(self, event: Event, chunked: Chunked) -> bool:
         """Embed a revision; False when its document was erased meanwhile."""
@@ -118,16 +131,9 @@ class DocumentEmbedder:
             chunked=chunked, generation=bound.generation.number, earlier=earlier_sets(previous, earlier, set())
         )
         if chunked.chunks is not None:
-            try:
-                embedded = await self._vectors(event.crate, embedded, chunked.chunks, bound)
-            except NotFound:
-                if await self._erased(event):
-                    return False
-                raise
-            # Whoever erased the document before our pack was written has not seen it.
+            embedded = await self._vectors(event.crate, embedded, chunked.chunks, bound)
+            # Only now: whoever erases from here on finds our pack.
             if await self._erased(event):
-                await self._packs.erase(_prefix(event.crate, chunked.document_id, chunked.revision, VECTORS))
-                await self._packs.erase(_prefix(event.crate, chunked.document_id, chunked.revision, PARTIAL))
                 return False
         await self._bus.append(
             crate=event.crate,
@@ -149,14 +155,17 @@ class DocumentEmbedder:
     async def _vectors(self, crate_id: str, bare: Embedded, chunks: PackAt, bound: BoundModel) -> Embedded:
         model = bound.scheduler.model
         chunked = bare.chunked
-        texts = await self._texts(crate_id, chunked, chunks, bound.scheduler)
-        keys = tuple(text_key(model.model_id, text.text) for text in texts)
+        texts, keys = await self._texts(crate_id, chunked, chunks, model)
         known = await self._recall(crate_id, bare, keys, model)
         todo = missing(keys, known.vectors)
         await self._compute(crate_id, chunked, bound.scheduler, [(keys[row], texts[row].text) for row in todo], known)
-        vectors = assemble(keys, known.vectors, model.dimension)
+
+        def lay_out() -> dict[str, bytes]:
+            vectors = assemble(keys, known.vectors, model.dimension)
+            return codec.vector_parts(VectorSet(model.model_id, keys, vectors))
+
         prefix = _prefix(crate_id, chunked.document_id, chunked.revision, VECTORS)
-        ref = await self._packs.write(prefix, codec.vector_parts(VectorSet(model.model_id, keys, vectors)))
+        ref = await self._packs.write(prefix, await _apart(len(keys), lay_out))
         metrics.texts.labels("computed").inc(len(todo))
         metrics.texts.labels("reused").inc(len(keys) - len(todo))
         return replace(
@@ -170,20 +179,20 @@ class DocumentEmbedder:
         )
 
     async def _texts(
-        self, crate_id: str, chunked: Chunked, chunks: PackAt, scheduler: BatchScheduler
-    ) -> tuple[EmbeddedText, ...]:
+        self, crate_id: str, chunked: Chunked, chunks: PackAt, model: EmbeddingModel
+    ) -> tuple[tuple[EmbeddedText, ...], tuple[bytes, ...]]:
         prefix = _prefix(crate_id, chunked.document_id, chunked.revision, CHUNKS)
         parts = await self._packs.read(prefix, chunks.pack_id)
 
-        def prepare() -> tuple[EmbeddedText, ...]:
+        def prepare() -> tuple[tuple[EmbeddedText, ...], tuple[bytes, ...]]:
             title, found = codec.chunk_texts(parts)
             if len(found) != chunked.chunk_count:
                 raise ValueError(f"{chunked.chunk_count} chunks were announced, {len(found)} are there")
-            return embedded_texts(title, found, scheduler.model.fits)
+            texts = embedded_texts(title, found, model.fits)
+            return texts, tuple(text_key(model.model_id, text.text) for text in texts)
 
         try:
-            # A few texts are looked at faster than a thread takes over.
-            return prepare() if chunked.chunk_count <= _FEW else await asyncio.to_thread(prepare)
+            return await _apart(chunked.chunk_count, prepare)
         except ValueError as error:
             raise Corrupt(
                 f"the chunks of revision {chunked.revision} of document {chunked.document_id} can't be used: {error}; "
@@ -214,7 +223,7 @@ class DocumentEmbedder:
             parts = await self._packs.read(_prefix(crate_id, document_id, at.revision, step), at.pack_id)
             found = codec.vector_set(parts, dimension=known.dimension)
         except (NotFound, Corrupt, ValueError) as error:
-            _log.warning(
+            _log.info(
                 "old vectors of document %s, revision %s, can't be reused (%s)",
                 document_id,
                 at.revision,
@@ -251,6 +260,11 @@ class DocumentEmbedder:
             crate=event.crate, service="ingest", aggregate=event.aggregate, name="DocumentErased"
         )
         return erased is not None and erased.position > event.position
+
+
+async def _apart(chunk_count: int, work: Callable[[], _T]) -> _T:
+    """Run work on many chunks beside the loop; a few are done faster than a thread takes over."""
+    return work() if chunk_count <= _FEW else await asyncio.to_thread(work)
 
 
 def _prefix(crate_id: str, document_id: str, revision: int, step: str) -> str:

@@ -247,6 +247,20 @@ async def test_erasing_while_the_model_works_leaves_nothing(world: World) -> Non
     assert world.names("vectors") == world.names("vectors-partial") == []
 
 
+async def test_a_failure_after_the_erasure_leaves_nothing_either(world: World) -> None:
+    world.restart(partial_texts=2)
+    event = await world.chunked(A)
+    world.model.gate.clear()
+    work = asyncio.create_task(world.embedder.handle(event))
+    await world.model.working.wait()
+    await world.embedder.handle(await world.erased())
+    world.model.fail_after = 2
+    world.model.gate.set()
+    await work
+    assert await world.embedded() is None
+    assert world.names("vectors") == world.names("vectors-partial") == []
+
+
 async def test_a_revision_put_after_an_erasure_is_embedded(world: World) -> None:
     await world.run(A)
     await world.embedder.handle(await world.erased())
