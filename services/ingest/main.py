@@ -45,15 +45,16 @@ async def wire(context: Context) -> Role:
     )
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
+    preparer = ProcessPreparer(
+        thread_above_bytes=settings.thread_above_bytes,
+        process_above_bytes=settings.process_above_bytes,
+        recycle_above_bytes=settings.recycle_above_bytes,
+    )
     documents = Documents(
         journal=journal,
         tables=tables,
         sources=sources,
-        preparer=ProcessPreparer(
-            thread_above_bytes=settings.thread_above_bytes,
-            process_above_bytes=settings.process_above_bytes,
-            processes=1,
-        ),
+        preparer=preparer,
         clock=utc_now,
         max_in_flight=settings.puts_in_flight,
     )
@@ -95,6 +96,7 @@ async def wire(context: Context) -> Role:
             ),
         ),
         background=(submissions.run,),
+        close=(preparer.close,),
     )
 
 

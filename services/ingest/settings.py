@@ -16,7 +16,8 @@ class IngestSettings(LayeredSettings):
         puts_in_flight: Puts in work at once.
         uploads_in_flight: Uploads in work at once, each of which holds its body in memory.
         thread_above_bytes: Smaller bodies are read in the event loop.
-        process_above_bytes: Larger bodies are read in a process of their own.
+        process_above_bytes: Larger bodies are read in a process of their own, one by one.
+        recycle_above_bytes: After a larger body that process is replaced, so that its memory is freed.
     """
 
     allow_loopback_providers: bool = True
@@ -25,5 +26,6 @@ class IngestSettings(LayeredSettings):
     packaged_dimension: int = 384
     puts_in_flight: int = 64
     uploads_in_flight: int = 2
-    thread_above_bytes: int = 32 * 1024
-    process_above_bytes: int = 2 * 1024 * 1024
+    thread_above_bytes: int = 4 * 1024
+    process_above_bytes: int = 64 * 1024
+    recycle_above_bytes: int = 4 * 1024 * 1024

@@ -3,83 +3,94 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+import contextlib
+import sys
+from asyncio.subprocess import PIPE, Process
+from dataclasses import replace
+from typing import Final
 
-from blake3 import blake3
-
-from services.ingest.codec import content
-from services.ingest.domain.documents import Form, Prepared
-from services.ingest.domain.headers import MAX_TITLE_CHARS, Header, clean
-from services.ingest.domain.normalize import normalize, source_domain
+from services.ingest.adapters import reader
+from services.ingest.adapters.reader import LENGTHS, Refusal, Task
+from services.ingest.domain.documents import Prepared
+from services.ingest.domain.headers import Header
+from services.ingest.domain.normalize import InvalidDocument
 from services.kernel.errors import Unavailable
 
-
-def read(crate_id: str, header: Header, body: bytes) -> Prepared:
-    """Read a body; runs in a thread or in another process.
-
-    Args:
-        crate_id: Crate, the last resort for the source domain.
-        header: Checked.
-        body: Original bytes.
-
-    Returns:
-        What is in it.
-
-    Raises:
-        InvalidDocument: When it can't be read.
-    """
-    document = normalize(body, source_id=header.source_id, media_type=header.media_type, charset=header.charset)
-    title, notices = clean("the document's title", header.title or document.title[:MAX_TITLE_CHARS])
-    return Prepared(
-        media_type=document.media_type,
-        charset=document.charset,
-        form=Form(document.form),
-        title=title,
-        metadata=document.metadata,
-        source_domain=header.source_domain or source_domain(header.uri, header.source_id, crate_id),
-        notices=(*document.notices, *notices),
-        content_hash=blake3(body).digest(),
-        size_bytes=len(body),
-        # Serialised where it was made: a large document's structure is too much to hand over object by object.
-        normalized=content.normalized_bytes(document, title),
-    )
+_PIECE_BYTES: Final = 1024 * 1024
+# Not run as a module: what is pickled must be of the same classes at both ends.
+_PROGRAM: Final = "from services.ingest.adapters.reader import main; main()"
 
 
 class ProcessPreparer:
     """See `Preparer`."""
 
-    def __init__(self, *, thread_above_bytes: int, process_above_bytes: int, processes: int) -> None:
+    def __init__(self, *, thread_above_bytes: int, process_above_bytes: int, recycle_above_bytes: int) -> None:
         """Keep the limits.
 
         Args:
             thread_above_bytes: Smaller bodies are read at once: less work than handing them over.
-            process_above_bytes: Larger bodies are read in a process, since they would hold up everything else.
-            processes: Processes at once; others wait for their turn.
+            process_above_bytes: Larger bodies are read one by one in a process, since they would hold up everything.
+            recycle_above_bytes: After a larger body the process ends, so that its memory goes back to the system.
         """
         self._thread_above = thread_above_bytes
         self._process_above = process_above_bytes
-        self._turns = asyncio.Semaphore(processes)
+        self._recycle_above = recycle_above_bytes
+        self._turn = asyncio.Lock()
+        self._process: Process | None = None
 
     async def prepare(self, crate_id: str, header: Header, body: bytes) -> Prepared:
         """See `Preparer`."""
+        task = Task(crate_id, header)
         if len(body) <= self._thread_above:
-            return read(crate_id, header, body)
+            return reader.read(task, body)
         if len(body) <= self._process_above:
-            return await asyncio.to_thread(read, crate_id, header, body)
-        async with self._turns:
-            return await self._in_process(crate_id, header, body)
+            return await asyncio.to_thread(reader.read, task, body)
+        async with self._turn:
+            return await self._in_process(task, body)
 
-    async def _in_process(self, crate_id: str, header: Header, body: bytes) -> Prepared:
-        # One process per body: its memory goes back to the system, and a crash takes nothing else along.
-        pool = ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn"))
+    async def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _in_process(self, task: Task, body: bytes) -> Prepared:
+        whole = False
         try:
-            return await asyncio.get_running_loop().run_in_executor(pool, read, crate_id, header, body)
-        except BrokenProcessPool as error:
+            answer, raw = await self._exchange(task, body)
+            whole = True
+        except (OSError, asyncio.IncompleteReadError) as error:
             raise Unavailable(
-                f"the process that read {header.source_id!r} ({len(body)} bytes) ended early, perhaps for want of "
-                "memory: free some and send it again"
+                f"the process that read {task.header.source_id!r} ({len(body)} bytes) ended early, perhaps for want "
+                "of memory: free some and send it again"
             ) from error
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # Half a message on the pipe, also after a cancellation, would be taken for the next one's.
+            if not whole or len(body) > self._recycle_above:
+                await asyncio.shield(self.close())
+        if isinstance(answer, Refusal):
+            raise InvalidDocument(answer.message)
+        if not isinstance(answer, Prepared):
+            raise TypeError("the reading process isn't ours")
+        return replace(answer, normalized=raw)
+
+    async def _exchange(self, task: Task, body: bytes) -> tuple[object, bytes]:
+        if self._process is None or self._process.returncode is not None:
+            # In a session of its own: an interrupt at the terminal is the server's, which then closes the pipe.
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-c", _PROGRAM, stdin=PIPE, stdout=PIPE, start_new_session=True
+            )
+        source, target = self._process.stdout, self._process.stdin
+        if source is None or target is None:
+            raise OSError("the reading process has no pipes")
+        head, raw = reader.pack(task, body)
+        target.write(head)
+        for start in range(0, len(raw), _PIECE_BYTES):
+            target.write(raw[start : start + _PIECE_BYTES])
+            await target.drain()
+        await target.drain()
+        value_bytes, raw_bytes = LENGTHS.unpack(await source.readexactly(LENGTHS.size))
+        answer = reader.unpack(await source.readexactly(value_bytes))
+        return answer, await source.readexactly(raw_bytes)
