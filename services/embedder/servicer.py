@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import grpc
@@ -18,6 +19,8 @@ from services.kernel.errors import Failure, NotAvailableYet, Rejected, Unavailab
 
 MAX_TEXTS = 256
 MAX_CHARS = 1_000_000
+# The largest chunk there is, and a question that doesn't hold up those of others for long.
+MAX_TEXT_CHARS = {Purpose.DOCUMENT: 100_000, Purpose.QUERY: 10_000}
 PROBE = "ready"
 _PROBE_S = 5.0
 _log = logging.getLogger("affidavit.embedder")
@@ -41,7 +44,7 @@ class EmbedderServicer(pb_grpc.EmbedderServiceServicer):
         purpose = codec.purpose(request)
         if purpose is None:
             raise Rejected("purpose is missing: say query or document, some models embed them differently")
-        _check_texts(request.texts)
+        _check_texts(request.texts, MAX_TEXT_CHARS[purpose])
         bound = await self._models.bound(request.crate_id)
         vectors = await bound.scheduler.embed(tuple(request.texts), purpose)
         return codec.embed_response(bound.scheduler.model.model_id, vectors)
@@ -99,12 +102,14 @@ async def probe(scheduler: BatchScheduler) -> str:
     return ""
 
 
-def _check_texts(texts: Any) -> None:
+def _check_texts(texts: Sequence[str], most_chars: int) -> None:
     if not 1 <= len(texts) <= MAX_TEXTS:
         raise Rejected(f"{len(texts)} texts were sent: send 1 to {MAX_TEXTS} per call")
     for index, text in enumerate(texts):
         if not text.strip():
             raise Rejected(f"text {index} is empty or only white space: there is nothing to embed")
+        if len(text) > most_chars:
+            raise Rejected(f"text {index} has {len(text)} characters: send at most {most_chars} for this purpose")
     total = sum(len(text) for text in texts)
     if total > MAX_CHARS:
         raise Rejected(f"the texts have {total} characters: send at most {MAX_CHARS} per call")

@@ -42,9 +42,17 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         addresses = await _resolve(host, request.url.port or 0, request)
         for address in addresses:
             self._check(host, address)
-        request.url = request.url.copy_with(host=str(addresses[0]))
         # TLS still asks for, and verifies, the name.
         request.extensions = {**request.extensions, "sni_hostname": host}
+        for address in addresses[:-1]:
+            try:
+                return await self._send(request, address)
+            except httpx.ConnectError:
+                continue  # the next one may be reachable; nothing was sent yet
+        return await self._send(request, addresses[-1])
+
+    async def _send(self, request: httpx.Request, address: _Address) -> httpx.Response:
+        request.url = request.url.copy_with(host=str(address))
         return await self._inner.handle_async_request(request)
 
     async def aclose(self) -> None:

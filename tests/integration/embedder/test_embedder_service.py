@@ -106,7 +106,11 @@ async def test_requests_that_can_t_be_served_are_refused(served: Starter, log: W
     )
     assert (await refusal(stub.Embed(request()))) == (invalid, "0 texts were sent: send 1 to 256 per call")
     assert (await refusal(stub.Embed(request(*["a"] * 257))))[1].startswith("257 texts were sent")
-    assert (await refusal(stub.Embed(request("a" * 600_000, "b" * 400_001))))[1].startswith("the texts have 1000001")
+    many = request(*["a" * 100_000] * 10, "b", purpose=DOCUMENT)
+    assert (await refusal(stub.Embed(many)))[1].startswith("the texts have 1000001 characters")
+    long = request("a", "b" * 100_001, purpose=DOCUMENT)
+    assert (await refusal(stub.Embed(long)))[1].startswith("text 1 has 100001 characters")
+    assert (await refusal(stub.Embed(request("b" * 10_001))))[1].startswith("text 0 has 10001 characters")
     unspecified = pb.EMBED_PURPOSE_UNSPECIFIED
     assert (await refusal(stub.Embed(request("a", purpose=unspecified))))[1].startswith("purpose is missing")
     assert (await refusal(stub.Embed(request("a", crate="other"))))[0] is grpc.StatusCode.NOT_FOUND

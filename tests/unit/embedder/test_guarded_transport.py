@@ -15,11 +15,14 @@ from services.kernel.errors import Rejected
 class Recorder(httpx.AsyncBaseTransport):
     """Stands in for the network."""
 
-    def __init__(self) -> None:
+    def __init__(self, unreachable: tuple[str, ...] = ()) -> None:
         self.requests: list[httpx.Request] = []
         self.closed = False
+        self._unreachable = unreachable
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.host in self._unreachable:
+            raise httpx.ConnectError("unreachable", request=request)
         self.requests.append(request)
         return httpx.Response(200)
 
@@ -65,6 +68,20 @@ async def test_ipv6_addresses_are_used(names: dict[str, list[str]]) -> None:
     names["api.example.com"] = ["2606:2800:220:1::1"]
     request = await ask("http://api.example.com/")
     assert str(request.url) == "http://[2606:2800:220:1::1]/"
+
+
+async def test_the_next_address_is_tried_when_one_can_t_be_reached(names: dict[str, list[str]]) -> None:
+    names["api.example.com"] = ["2606:2800:220:1::1", "93.184.216.34"]
+    recorder = Recorder(unreachable=("2606:2800:220:1::1",))
+    transport = GuardedTransport(inner=recorder, allow_loopback=False, allow_private=False)
+    async with httpx.AsyncClient(transport=transport) as client:
+        await client.post("http://api.example.com/", content=b"body")
+        assert recorder.requests[0].url.host == "93.184.216.34"
+    recorder = Recorder(unreachable=("2606:2800:220:1::1", "93.184.216.34"))
+    transport = GuardedTransport(inner=recorder, allow_loopback=False, allow_private=False)
+    async with httpx.AsyncClient(transport=transport) as client:
+        with pytest.raises(httpx.ConnectError, match="unreachable"):
+            await client.post("http://api.example.com/", content=b"body")
 
 
 @pytest.mark.parametrize(
