@@ -22,7 +22,7 @@ class IngestSettings(LayeredSettings):
 
     allow_loopback_providers: bool = True
     allow_private_providers: bool = False
-    packaged_model: str = "all-MiniLM-L6-v2"
+    packaged_model: str = "all-MiniLM-L6-v2-int8"
     packaged_dimension: int = 384
     puts_in_flight: int = 64
     uploads_in_flight: int = 2
