@@ -9,16 +9,17 @@ from datetime import datetime
 from services.kernel.errors import Failure, NotAvailableYet, Rejected
 from services.query.domain import evidence
 from services.query.domain.admission import admit
+from services.query.domain.claims import RawAnswer, Repaired
 from services.query.domain.crate import CrateRules, Turn, with_history
 from services.query.domain.extractive import NO_ANSWER_TEXT, CitedPlace, answer_text, choose, compose, literal_spans
 from services.query.domain.modes import AnswerMode, ModeDecision, ModeRefusal, decide_mode
 from services.query.domain.outcomes import AnswerOutcome, sources_of
-from services.query.domain.profile import PPM
+from services.query.domain.profile import PPM, Profile
 from services.query.domain.question import read_question
 from services.query.domain.selection import select_contexts
 from services.query.domain.units import Unit, units_of
 from services.query.domain.values import LaneFilter, RecordKind, RetrievalMode
-from services.query.ports import Citations, CrateBook, Embedder, RawAnswer, Repaired
+from services.query.ports import Citations, CrateBook, Embedder
 from services.query.retrieval import Request, Retrieval, Retriever, check_query, usable_profile
 from services.query.signing import Draft, Notary
 
@@ -53,6 +54,7 @@ class _Evidence:
     """What was found for a question: the cited places, the cursor and what to tell about the way there."""
 
     places: tuple[CitedPlace, ...]
+    profile: Profile
     retrieval: Retrieval
     position: int
     notes: tuple[str, ...]
@@ -103,40 +105,10 @@ class Answerer:
         if ask.lane_filter.kind is RecordKind.DOCUMENT:
             raise Rejected("an answer is made of chunks: leave the filter's kind out, or search with kind document")
         reading = with_history(question, ask.history, allowed=rules.allow_client_history)
-        request = Request(
-            ask.crate_id,
-            reading.text,
-            ask.retrieval_mode or rules.retrieval_mode,
-            ask.lane_filter,
-            profile,
-            profile.lane_depth,
-        )
+        retrieval_mode = ask.retrieval_mode or rules.retrieval_mode
+        request = Request(ask.crate_id, reading.text, retrieval_mode, ask.lane_filter, profile, profile.lane_depth)
         found = await self._gather(request, limit)
-        answer_id = self._new_id()
-        repaired = await self._write(ask.crate_id, answer_id, found.places)
-        places = tuple(place for place in found.places if place.marker in repaired.cited)
-        text = repaired.text if rules.inline_citations else answer_text(places, markers=False)
-        outcome = AnswerOutcome(
-            answer_id=answer_id,
-            answered=bool(places),
-            text=text if places else NO_ANSWER_TEXT,
-            places=places,
-            sources=sources_of(places) if rules.structured_sources else (),
-            mode=mode,
-            lanes=found.retrieval.lanes,
-            position=found.position,
-            unsupported=repaired.unsupported,
-            notes=_notes(reading.note, rules, found),
-        )
-        draft = Draft(
-            ask.crate_id,
-            ask.question,
-            outcome,
-            answer_text(found.places, markers=True),
-            found.retrieval,
-            profile,
-            repaired.actions,
-        )
+        draft = await self._write(ask, rules, mode, found, reading.note)
         return await self._notary.sign(draft, self._clock())
 
     async def _gather(self, request: Request, limit: int) -> _Evidence:
@@ -154,7 +126,7 @@ class Answerer:
         contexts = select_contexts(admitted, limit=limit)
         units = tuple(unit for context in contexts for unit in units_of(context.passage))
         if not units:
-            return _Evidence((), retrieval, position, ())
+            return _Evidence((), profile, retrieval, position, ())
         return await self._extract(request, retrieval, position, units)
 
     async def _extract(self, request: Request, retrieval: Retrieval, position: int, units: Sequence[Unit]) -> _Evidence:
@@ -182,7 +154,7 @@ class Answerer:
             margin=numbers.companion_margin_ppm / PPM,
             duplicate=numbers.duplicate_ppm / PPM,
         )
-        return _Evidence(compose(chosen), retrieval, position, note)
+        return _Evidence(compose(chosen), request.profile, retrieval, position, note)
 
     async def _meanings(
         self, crate_id: str, retrieval: Retrieval, texts: Sequence[str]
@@ -195,12 +167,30 @@ class Answerer:
             return None, (f"evidence was weighed by its words alone: {error.message}",)
         return evidence.Meanings(retrieval.vector.vector, dict(zip(texts, vectors, strict=True))), ()
 
-    async def _write(self, crate_id: str, answer_id: str, places: Sequence[CitedPlace]) -> Repaired:
-        if not places:
-            return Repaired(NO_ANSWER_TEXT, ())
-        text = answer_text(places, markers=True)
-        draft = RawAnswer(crate_id, answer_id, text, len(places), literal_spans(places))
-        return await self._citations.repair(draft)
+    async def _write(
+        self, ask: Ask, rules: CrateRules, mode: ModeDecision, found: _Evidence, history_note: str
+    ) -> Draft:
+        answer_id = self._new_id()
+        raw = answer_text(found.places, markers=True)
+        repaired = Repaired("", ())
+        if found.places:
+            spans = literal_spans(found.places)
+            repaired = await self._citations.repair(RawAnswer(ask.crate_id, answer_id, raw, len(found.places), spans))
+        places = tuple(place for place in found.places if place.marker in repaired.cited)
+        text = repaired.text if rules.inline_citations else answer_text(places, markers=False)
+        outcome = AnswerOutcome(
+            answer_id=answer_id,
+            answered=bool(places),
+            text=text if places else NO_ANSWER_TEXT,
+            places=places,
+            sources=sources_of(places) if rules.structured_sources else (),
+            mode=mode,
+            lanes=found.retrieval.lanes,
+            position=found.position,
+            unsupported=repaired.unsupported,
+            notes=_notes(history_note, rules, found),
+        )
+        return Draft(ask.crate_id, ask.question, outcome, raw, found.retrieval, found.profile, repaired.actions)
 
 
 def _mode(ask: Ask, rules: CrateRules) -> ModeDecision:

@@ -8,21 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from services.kernel.errors import Failure
+from services.query.domain.claims import AnswerFact, Claim, EvidenceBytes, IssuedReceipt
 from services.query.domain.extractive import CitedPlace
 from services.query.domain.outcomes import AnswerOutcome
 from services.query.domain.profile import Profile
 from services.query.domain.spans import encode_piece
 from services.query.domain.values import RecordKey
-from services.query.ports import (
-    AnswerFact,
-    Answers,
-    Claim,
-    Embedder,
-    EvidenceBytes,
-    IssuedReceipt,
-    Originals,
-    Receipts,
-)
+from services.query.ports import Answers, Embedder, Originals, Receipts
 from services.query.retrieval import Retrieval
 
 _STATUS = {True: "answered", False: "no_answer"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.kernel.bus import Bus
 from services.query.codec import outgoing
-from services.query.ports import AnswerFact
+from services.query.domain.claims import AnswerFact
 
 
 class LogAnswers:

@@ -8,7 +8,7 @@ from affidavit.citation.v1 import citation_service_pb2_grpc as pb_grpc
 
 from services.query.adapters.outcomes_grpc import calling
 from services.query.codec import incoming
-from services.query.ports import RawAnswer, Repaired
+from services.query.domain.claims import RawAnswer, Repaired
 
 
 class GrpcCitations:

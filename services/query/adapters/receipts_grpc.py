@@ -7,7 +7,7 @@ from affidavit.receipt.v1 import receipt_service_pb2_grpc as pb_grpc
 
 from services.query.adapters.outcomes_grpc import calling
 from services.query.codec import outgoing
-from services.query.ports import Claim, IssuedReceipt
+from services.query.domain.claims import Claim, IssuedReceipt
 
 
 class GrpcReceipts:

@@ -12,6 +12,7 @@ from affidavit.ingest.v1 import ingest_events_pb2, settings_pb2
 from affidavit.query.v1 import query_service_pb2 as pb
 
 from services.query.codec.enums import ANSWER_MODES, FORMS, KINDS, RETRIEVAL_MODES
+from services.query.domain.claims import Repaired
 from services.query.domain.crate import CrateRules, Turn
 from services.query.domain.evidence import Vector
 from services.query.domain.modes import AnswerMode
@@ -27,7 +28,6 @@ from services.query.domain.values import (
     Run,
     TermWeight,
 )
-from services.query.ports import Repaired
 
 
 def crate_rules(event: ingest_events_pb2.CrateConfigured) -> CrateRules:

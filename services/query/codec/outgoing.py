@@ -12,12 +12,12 @@ from affidavit.receipt.v1 import receipt_service_pb2 as receipt_pb
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.query.codec.enums import ANSWER_MODE_VALUES, FORM_VALUES, KIND_VALUES
+from services.query.domain.claims import AnswerFact, Claim
 from services.query.domain.evidence import Vector
 from services.query.domain.extractive import CitedPlace
 from services.query.domain.modes import ModeDecision
 from services.query.domain.outcomes import AnswerOutcome, Found, SearchOutcome, Source
 from services.query.domain.values import LaneFilter, LaneUse, RecordKey, RecordKind
-from services.query.ports import AnswerFact, Claim
 
 _STATUS = {True: pb.ANSWER_STATUS_ANSWERED, False: pb.ANSWER_STATUS_NO_ANSWER}
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from services.index.domain.analysis import analyse_query
 from services.kernel.errors import Failure
+from services.query.domain.claims import AnswerFact, Claim, IssuedReceipt, RawAnswer, Repaired
 from services.query.domain.crate import CrateRules
 from services.query.domain.evidence import Vector
 from services.query.domain.modes import AnswerMode
@@ -24,15 +25,7 @@ from services.query.domain.values import (
     RecordKey,
     TermWeight,
 )
-from services.query.ports import (
-    AnswerFact,
-    Claim,
-    Fetched,
-    IssuedReceipt,
-    QueryVector,
-    RawAnswer,
-    Repaired,
-)
+from services.query.ports import Fetched, QueryVector
 
 MODEL = "model"
 

@@ -13,6 +13,7 @@ from affidavit.query.v1 import query_service_pb2 as pb
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.query.codec import incoming, outgoing
+from services.query.domain.claims import AnswerFact, Claim, EvidenceBytes, Repaired
 from services.query.domain.crate import CrateRules, Turn
 from services.query.domain.extractive import compose
 from services.query.domain.fusion import Fused
@@ -32,7 +33,6 @@ from services.query.domain.values import (
     Run,
     TermWeight,
 )
-from services.query.ports import AnswerFact, Claim, EvidenceBytes, Repaired
 from tests.unit.query.passages import passage
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
