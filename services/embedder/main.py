@@ -130,13 +130,10 @@ async def _local_model(settings: EmbedderSettings) -> EmbeddingModel:
 
 def _remote_models(settings: EmbedderSettings) -> Callable[[Provider], EmbeddingModel]:
     def connect(provider: Provider) -> EmbeddingModel:
-        import httpx
-
         from services.embedder.adapters.model_openai import OpenAiModel
         from services.embedder.adapters.transport_httpx import GuardedTransport
 
-        transport = GuardedTransport(
-            inner=httpx.AsyncHTTPTransport(),
+        transport = GuardedTransport.over_network(
             allow_loopback=settings.allow_loopback_providers,
             allow_private=settings.allow_private_providers,
         )

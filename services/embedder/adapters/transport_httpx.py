@@ -25,6 +25,11 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         self._allow_loopback = allow_loopback
         self._allow_private = allow_private
 
+    @classmethod
+    def over_network(cls, *, allow_loopback: bool, allow_private: bool) -> GuardedTransport:
+        """A transport with connections of its own."""
+        return cls(inner=httpx.AsyncHTTPTransport(), allow_loopback=allow_loopback, allow_private=allow_private)
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request.
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
@@ -61,7 +60,7 @@ async def model(provider: Provider) -> AsyncIterator[OpenAiModel]:
 
 
 def connect(provider: Provider) -> OpenAiModel:
-    transport = GuardedTransport(inner=httpx.AsyncHTTPTransport(), allow_loopback=True, allow_private=False)
+    transport = GuardedTransport.over_network(allow_loopback=True, allow_private=False)
     return OpenAiModel(provider=provider, transport=transport, backoff_s=0.01)
 
 
@@ -315,7 +314,7 @@ async def test_cancelling_closes_the_call(server: ProviderServer, model: OpenAiM
 
 
 async def test_loopback_needs_the_operator_s_permission(server: ProviderServer, provider: Provider) -> None:
-    transport = GuardedTransport(inner=httpx.AsyncHTTPTransport(), allow_loopback=False, allow_private=True)
+    transport = GuardedTransport.over_network(allow_loopback=False, allow_private=True)
     model = OpenAiModel(provider=provider, transport=transport)
     failure = await refusal(model)
     assert isinstance(failure, Rejected)
