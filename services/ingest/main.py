@@ -26,6 +26,7 @@ from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
 
 _CONNECTIONS = 8
+_STREAMS = {DOCUMENTS: topology.KNOWLEDGE, INDEXED: topology.SIGNALS}
 
 
 async def wire(context: Context) -> Role:
@@ -38,10 +39,9 @@ async def wire(context: Context) -> Role:
         The role.
     """
     settings = IngestSettings(data_dir=context.settings.data_dir)
-    streams = {DOCUMENTS: topology.KNOWLEDGE, INDEXED: topology.SIGNALS}
     tables = PostgresTables(
         database=await context.database(MIGRATIONS, max_connections=_CONNECTIONS),
-        incarnations={name: context.bus.incarnation(stream) for name, stream in streams.items()},
+        incarnations={name: context.bus.incarnation(stream) for name, stream in _STREAMS.items()},
     )
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
@@ -58,45 +58,45 @@ async def wire(context: Context) -> Role:
         clock=utc_now,
         max_in_flight=settings.puts_in_flight,
     )
-    crates = Crates(
-        journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
-    )
-    projections = Projections(tables=tables, sources=sources, log=context.bus)
-    submissions = NatsSubmissions(
-        client=context.bus.nats,
-        answer=Submissions(documents=documents).answer,
-        concurrency=settings.puts_in_flight,
-    )
     servicer = IngestServicer(
-        crates=crates,
+        crates=Crates(
+            journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
+        ),
         documents=documents,
         tables=tables,
         sources=sources,
         uploads_in_flight=settings.uploads_in_flight,
+    )
+    submissions = NatsSubmissions(
+        client=context.bus.nats, answer=Submissions(documents=documents).answer, concurrency=settings.puts_in_flight
     )
     return Role(
         name="ingest",
         servicers=(
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
-        projections=(
-            Projection(
-                name=DOCUMENTS,
-                events=KNOWLEDGE_EVENTS,
-                stream=topology.KNOWLEDGE,
-                apply=projections.documents,
-                position=lambda: tables.position(DOCUMENTS),
-            ),
-            Projection(
-                name=INDEXED,
-                events=SIGNAL_EVENTS,
-                stream=topology.SIGNALS,
-                apply=projections.indexed,
-                position=lambda: tables.position(INDEXED),
-            ),
-        ),
+        projections=_projections(tables, Projections(tables=tables, sources=sources, log=context.bus)),
         background=(submissions.run,),
         close=(preparer.close,),
+    )
+
+
+def _projections(tables: PostgresTables, projections: Projections) -> tuple[Projection, ...]:
+    return (
+        Projection(
+            name=DOCUMENTS,
+            events=KNOWLEDGE_EVENTS,
+            stream=_STREAMS[DOCUMENTS],
+            apply=projections.documents,
+            position=lambda: tables.position(DOCUMENTS),
+        ),
+        Projection(
+            name=INDEXED,
+            events=SIGNAL_EVENTS,
+            stream=_STREAMS[INDEXED],
+            apply=projections.indexed,
+            position=lambda: tables.position(INDEXED),
+        ),
     )
 
 
