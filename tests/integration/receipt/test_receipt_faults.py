@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.kernel.errors import Conflict, Corrupt, NotFound, Unavailable
+from services.kernel.errors import Conflict, Corrupt, NotFound, Rejected, Unavailable
 from services.receipt import issuing
 from services.receipt.codec import messages
 from services.receipt.ports import Gone, ReceiptRow
@@ -118,3 +118,14 @@ async def test_a_read_during_an_erasure_waits_for_it(world: World) -> None:
 async def test_an_empty_chain_has_no_receipts(world: World) -> None:
     with pytest.raises(NotFound, match="crate main has no receipt"):
         await Parts(world).archive().show(CRATE, "0" * 64)
+
+
+async def test_an_issuer_can_not_be_renamed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.issue()
+    await world.stop()
+    monkeypatch.setenv("AFFIDAVIT_RECEIPT_ISSUER", "example.org/another")
+    with pytest.raises(Rejected, match="an issuer can't be renamed"):
+        await world.start()
+    monkeypatch.delenv("AFFIDAVIT_RECEIPT_ISSUER")
+    await world.start()
+    await world.issue()
