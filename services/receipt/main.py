@@ -58,7 +58,6 @@ async def wire(context: Context) -> Role:
         signer=signer,
         applied=lambda position, timeout_s: context.applied(RECEIPTS, position, timeout_s),
     )
-    follower = Follower(tables=tables, store=store)
     sweeper = Sweeper(tables=tables, store=store, caught_up=lambda: context.caught_up(RECEIPTS), clock=utc_now)
 
     async def key_at_hand() -> str:
@@ -73,24 +72,28 @@ async def wire(context: Context) -> Role:
                 ReceiptServicer(issuer=issuer, archive=archive),
             ),
         ),
-        projections=(
-            Projection(
-                name=RECEIPTS,
-                events=RECEIPT_EVENTS,
-                stream=topology.SIGNALS,
-                apply=follower.receipts,
-                position=lambda: tables.position(RECEIPTS),
-            ),
-            Projection(
-                name=ERASURES,
-                events=ERASURE_EVENTS,
-                stream=topology.KNOWLEDGE,
-                apply=follower.erasures,
-                position=lambda: tables.position(ERASURES),
-            ),
-        ),
+        projections=_projections(tables, Follower(tables=tables, store=store)),
         background=(sweeper.run,),
         checks={"signing key": key_at_hand},
+    )
+
+
+def _projections(tables: PostgresTables, follower: Follower) -> tuple[Projection, ...]:
+    return (
+        Projection(
+            name=RECEIPTS,
+            events=RECEIPT_EVENTS,
+            stream=topology.SIGNALS,
+            apply=follower.receipts,
+            position=lambda: tables.position(RECEIPTS),
+        ),
+        Projection(
+            name=ERASURES,
+            events=ERASURE_EVENTS,
+            stream=topology.KNOWLEDGE,
+            apply=follower.erasures,
+            position=lambda: tables.position(ERASURES),
+        ),
     )
 
 
