@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sys
@@ -201,19 +202,20 @@ class VectorEngineProcess:
             # One arena keeps the memory of a process that works in one thread small.
             env={**os.environ, "MALLOC_ARENA_MAX": "1"},
         )
-        self._process = process
+        ready = b""
         try:
-            async with asyncio.timeout(_START_TIMEOUT_S):
-                ready = await process.stdout.readline() if process.stdout is not None else b""
-        except TimeoutError:
-            ready = b""
-        if ready != b"ready\n":
-            if process.returncode is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_START_TIMEOUT_S):
+                    ready = await process.stdout.readline() if process.stdout is not None else b""
+        finally:
+            if ready != b"ready\n" and process.returncode is None:
                 process.kill()
-            status = await process.wait()
+        if ready != b"ready\n":
             raise Unavailable(
-                f"the vector engine on {self._root} didn't start (status {status}); its messages stand in the log"
+                f"the vector engine on {self._root} didn't start (status {await process.wait()}); "
+                "look at its messages in the log"
             )
+        self._process = process
 
     def _socket_path(self) -> Path:
         self._runtime_dir.mkdir(parents=True, exist_ok=True)

@@ -116,10 +116,13 @@ class EdgeVectorLane:
 
     async def close(self) -> None:
         """See `ports.Lane.close`."""
-        if not self._closed:
+        if self._closed:
+            return
+        # An engine that died with nothing to say is not started for a farewell.
+        if self._engine.is_alive() or self._durable != self._position:
             await self.flush()
             await self._call("close")
-            self._closed = True
+        self._closed = True
 
     async def _replace(self, connection: EngineConnection, changes: Sequence[VectorChange], position: int) -> None:
         header = {"op": "steps", **self._key}

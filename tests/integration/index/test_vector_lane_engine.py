@@ -17,7 +17,7 @@ import pytest
 from services.index.adapters.vector_engine_process import VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLane, EdgeVectorLanes
 from services.index.domain.records import LaneFilter, VectorChange
-from services.kernel.errors import Rejected, Unavailable
+from services.kernel.errors import Corrupt, Rejected, Unavailable
 from tests.integration.index.lane_records import DIMENSION, direction, document, vectors
 
 EAST = direction(1)
@@ -201,6 +201,23 @@ async def test_the_engine_ends_with_its_owner(tmp_path: Path) -> None:
     assert {hit.revision for hit in await lane.search(EAST, LaneFilter(), 500)} == {2000}
     assert await lane.count() == 1000
     await engine.stop()
+
+
+async def test_damaged_files_are_reported_as_corrupt(engine: VectorEngineProcess, tmp_path: Path) -> None:
+    lanes = EdgeVectorLanes(engine=engine)
+    await (await lanes.open("main", 1, DIMENSION)).replace([vectors(1, EAST)], 1)
+    await lanes.close()
+    folder = tmp_path / "lanes" / "main" / "1" / "vector"
+    for damaged in (folder / "shard-1" / "edge_config.json", folder / "position.json"):
+        kept = damaged.read_bytes()
+        damaged.write_text("{")
+        await engine.start()
+        with pytest.raises(Corrupt, match="vector engine"):
+            await lanes.open("main", 1, DIMENSION)
+        await engine.stop()
+        damaged.write_bytes(kept)
+    await engine.start()
+    assert await (await lanes.open("main", 1, DIMENSION)).count() == 1
 
 
 async def test_a_second_engine_on_a_folder_is_refused(

@@ -51,7 +51,13 @@ async def lane(tmp_path: Path, builder: Builder) -> AsyncIterator[ServedLane]:
 
 
 def opened(folder: Path, builder: Builder, optimise_at: int = 1000) -> ServedLane:
-    return ServedLane(folder / "lane", dimension=DIMENSION, optimise_at=optimise_at, build_index=builder.build)
+    return ServedLane(
+        folder / "lane",
+        dimension=DIMENSION,
+        optimise_at=optimise_at,
+        build_index=builder.build,
+        turn=asyncio.Semaphore(1),
+    )
 
 
 async def put(lane: ServedLane, number: int, edition: int, records: int, *, last: bool = True) -> None:
@@ -231,6 +237,17 @@ async def test_without_a_shard_that_counts_everything_comes_again(tmp_path: Path
     again = opened(tmp_path, builder)
     assert (editions(again), again.position) == ({}, 0)
     await again.close()
+
+
+@pytest.mark.parametrize("part", ["segments", "wal"])
+async def test_a_shard_without_its_data_is_corrupt_not_empty(tmp_path: Path, builder: Builder, part: str) -> None:
+    lane = opened(tmp_path, builder)
+    await put(lane, 1, 1, 3)
+    await lane.close()
+    shutil.rmtree(tmp_path / "lane" / "shard-1" / part)
+    with pytest.raises(LaneError, match=part) as refused:
+        opened(tmp_path, builder)
+    assert refused.value.code == "corrupt"
 
 
 async def test_another_layout_is_corrupt(tmp_path: Path, builder: Builder) -> None:

@@ -75,8 +75,9 @@ async def _serve(root: Path, socket: Path, optimise_at: int) -> None:
 
     loop = asyncio.get_running_loop()
     ending = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ending.set)
+    loop.add_signal_handler(signal.SIGTERM, ending.set)
+    # Ctrl-C reaches the whole group; when the engine is to end is for its owner to say.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     engine = EngineServer(root=root, optimise_at=optimise_at)
     server = await asyncio.start_unix_server(engine.serve, path=socket)
     starter = asyncio.StreamReader()

@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--engine", type=int, required=True)
     chosen = parser.parse_args()
     os.setpriority(os.PRIO_PROCESS, 0, 19)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The engine's loop never ends before its process does, so the signal can't come too early.
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != chosen.engine:

@@ -42,13 +42,18 @@ class LaneError(Exception):
 class ServedLane:
     """One lane. Everything but waiting for disks and children happens in the event loop, one thing at a time."""
 
-    def __init__(self, folder: Path, *, dimension: int, optimise_at: int, build_index: BuildIndex) -> None:
+    def __init__(
+        self, folder: Path, *, dimension: int, optimise_at: int, build_index: BuildIndex, turn: asyncio.Semaphore
+    ) -> None:
         self._folder = folder
         self._dimension = dimension
         self._optimise_at = optimise_at
         self._build_index = build_index
-        self._number, self._shard = _open_shard(folder, dimension)
+        self._turn = turn
         self._stored = PositionFile(folder / "position.json", layout=LAYOUT)
+        # A damaged file is refused before the shard is open; a new shard starts at 0.
+        self._stored.read()
+        self._number, self._shard = _open_shard(folder, dimension)
         self._position = self._stored.read()
         # Editions that arrive in several steps stay out of sight until the last one.
         self._hidden: dict[tuple[str, int], None] = {}
@@ -197,6 +202,11 @@ class ServedLane:
             self.optimise_if_due()
 
     async def _optimise(self) -> bool:
+        async with self._turn:
+            await self._optimise_copy()
+        return True
+
+    async def _optimise_copy(self) -> None:
         target = self._folder / f"shard-{self._number + 1}"
         journal = self._folder / "journal"
         try:
@@ -219,7 +229,6 @@ class ServedLane:
             journal.unlink(missing_ok=True)
             if not self._is_current(target):
                 await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
-        return True
 
     async def _catch_up(self, fresh: VectorShard, journal: Path) -> None:
         with journal.open("rb") as missed:
@@ -263,6 +272,10 @@ def _open_shard(folder: Path, dimension: int) -> tuple[int, VectorShard]:
             f"{folder} holds vectors of {current['dimension']} components, not {dimension}; start another generation",
         )
     number = int(current["number"])
+    for part in ("segments", "wal"):
+        # Without them the engine would begin anew, and number its operations as if nothing had been.
+        if not any((folder / f"shard-{number}").glob(f"{part}/*")):
+            raise LaneError("corrupt", f"{folder / f'shard-{number}' / part} is gone; delete {folder} to fill it anew")
     shard = VectorShard.load(folder / f"shard-{number}", dimension)
     _remove_others(folder, number)
     return number, shard

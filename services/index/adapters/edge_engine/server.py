@@ -31,6 +31,8 @@ class EngineServer:
         self._root = root
         self._optimise_at = optimise_at
         self._lanes: dict[LaneKey, ServedLane] = {}
+        # One lane after the other: each optimisation takes memory for a whole shard.
+        self._turn = asyncio.Semaphore(1)
         self._operations: dict[str, Operation] = {
             "ping": self._ping,
             "open": self._open,
@@ -123,7 +125,9 @@ class EngineServer:
         lane = self._lanes.get((crate, generation))
         if lane is None:
             folder = self._root / crate / str(generation) / "vector"
-            lane = ServedLane(folder, dimension=dimension, optimise_at=self._optimise_at, build_index=_in_child)
+            lane = ServedLane(
+                folder, dimension=dimension, optimise_at=self._optimise_at, build_index=_in_child, turn=self._turn
+            )
             self._lanes[(crate, generation)] = lane
             lane.optimise_if_due()
         if lane.dimension != dimension:
@@ -159,8 +163,7 @@ def _code(error: Any) -> str:
     text = str(error).lower()
     if "dimension" in text or "expected dim" in text:
         return "rejected"
-    if any(
-        word in text for word in ("corrupt", "deserialize", "failed to load", "describes no lane", "doesn't describe")
-    ):
+    unreadable = ("corrupt", "deserialize", "failed to load", "failed to read", "illegal segment", "doesn't describe")
+    if isinstance(error, ValueError) or any(words in text for words in unreadable):
         return "corrupt"
     return "unavailable"
