@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -37,7 +38,20 @@ class Pace:
     follows the one before at once does, for at most twice as long as that took.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Keep clock and sleep.
+
+        Args:
+            clock: Seconds that only grow.
+            sleep: Waits for seconds.
+        """
+        self._clock = clock
+        self._sleep = sleep
         self._rests_until = 0.0
 
     @asynccontextmanager
@@ -47,12 +61,12 @@ class Pace:
         Args:
             size: Its events; a large one never waits.
         """
-        clock = asyncio.get_running_loop().time
-        if size < _LARGE_BATCH:
-            await asyncio.sleep(max(0.0, self._rests_until - clock()))
-        started = clock()
+        rest = self._rests_until - self._clock()
+        if size < _LARGE_BATCH and rest > 0:
+            await self._sleep(rest)
+        started = self._clock()
         yield
-        ended = clock()
+        ended = self._clock()
         self._rests_until = ended + min(_LONGEST_REST_S, 2 * (ended - started))
 
 
