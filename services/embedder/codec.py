@@ -216,7 +216,13 @@ def generation(message: Message) -> Generation:
     """
     if not isinstance(message, index_pb.GenerationStarted):
         raise TypeError(f"GenerationStarted was asked for, not {message.DESCRIPTOR.name}")
-    return Generation(message.generation, message.model_id, message.dimension, message.retrieval_strategy)
+    return Generation(
+        message.generation,
+        message.model_id,
+        message.dimension,
+        message.retrieval_strategy,
+        message.model_fingerprint,
+    )
 
 
 def embedding_provider(message: Message) -> Provider | None:

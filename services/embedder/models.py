@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from services.embedder.scheduler import BatchScheduler
 from services.kernel.bus import Bus
 from services.kernel.errors import NotAvailableYet, NotFound, Rejected, Unavailable
 
+_log = logging.getLogger("affidavit.embedder")
 GENERATIONS = "generations"
 CRATE = "crate"
 _STANDARD = "standard"
@@ -52,6 +54,7 @@ class CrateModels:
         self._clock = clock
         self._local = BatchScheduler(model=local)
         self._by_crate: dict[str, tuple[Provider, BatchScheduler]] = {}
+        self._drifts: set[tuple[str, int, str]] = set()
         self._bound: dict[str, tuple[float, BoundModel]] = {}
 
     @property
@@ -131,7 +134,23 @@ class CrateModels:
         problem = mismatch(generation, model.model_id, model.dimension)
         if problem:
             raise Rejected(f"crate {crate_id}: {problem}; set the former model again, or ingest into another crate")
+        self._note_drift(crate_id, generation, model.fingerprint)
         return BoundModel(generation, scheduler)
+
+    def _note_drift(self, crate_id: str, generation: Generation, fingerprint: str) -> None:
+        """Say once that the same model runs on other software than before: its last digits may differ."""
+        drift = (crate_id, generation.number, fingerprint)
+        if generation.fingerprint in ("", fingerprint) or drift in self._drifts:
+            return
+        self._drifts.add(drift)
+        _log.warning(
+            "generation %s of crate %s was started with model fingerprint %s, now it is %s: "
+            "new vectors may differ from old ones in their last digits",
+            generation.number,
+            crate_id,
+            generation.fingerprint,
+            fingerprint,
+        )
 
     async def _of_provider(self, crate_id: str, provider: Provider) -> BatchScheduler:
         held = self._by_crate.get(crate_id)

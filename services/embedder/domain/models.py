@@ -62,12 +62,14 @@ class Generation:
         model_id: Model that it is built on.
         dimension: Length of its vectors.
         retrieval_strategy: "standard" or "proposition".
+        fingerprint: Of the model when the generation was started.
     """
 
     number: int
     model_id: str
     dimension: int
     retrieval_strategy: str
+    fingerprint: str
 
 
 def mismatch(generation: Generation, model_id: str, dimension: int) -> str:

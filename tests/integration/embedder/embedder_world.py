@@ -121,14 +121,18 @@ class World:
         self.now_s += 2
 
     async def start_generation(
-        self, *, model_id: str = "hash-384", dimension: int = 384, strategy: str = "standard", crate: str = CRATE
+        self, *, model_id: str = "hash-384", dimension: int = 384, strategy: str = "standard", fingerprint: str = ""
     ) -> None:
         started = index_pb.GenerationStarted(
-            generation=1, model_id=model_id, dimension=dimension, retrieval_strategy=strategy
+            generation=1,
+            model_id=model_id,
+            dimension=dimension,
+            retrieval_strategy=strategy,
+            model_fingerprint=fingerprint,
         )
-        await self.append("index", "generations", started, key="1:started", crate=crate)
+        await self.append("index", "generations", started, key="1:started")
         activated = index_pb.GenerationActivated(generation=1)
-        await self.append("index", "generations", activated, key="1:activated", crate=crate)
+        await self.append("index", "generations", activated, key="1:activated")
 
     async def chunked(
         self, texts: Sequence[str], *, document: str = "d1", revision: int = 1, title: str = "", crate: str = CRATE

@@ -311,6 +311,19 @@ async def test_another_model_than_the_generation_s_is_refused(bare_world: World)
         await bare_world.embedder.handle(event)
 
 
+async def test_the_same_model_on_other_software_is_noted_once(
+    bare_world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bare_world.configure()
+    await bare_world.start_generation(fingerprint="former")
+    await bare_world.run(A)
+    bare_world.later()
+    await bare_world.run(B, revision=2)
+    notes = [record.getMessage() for record in caplog.records if "fingerprint" in record.getMessage()]
+    assert len(notes) == 1
+    assert notes[0].startswith("generation 1 of crate main was started with model fingerprint former, now it is ")
+
+
 async def test_a_strategy_that_is_not_built_is_refused(bare_world: World) -> None:
     await bare_world.configure()
     await bare_world.start_generation(strategy="proposition")

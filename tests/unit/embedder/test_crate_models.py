@@ -6,7 +6,7 @@ import pytest
 
 from services.embedder.domain.models import Generation, Provider, ProviderKind, embeddings_url, mismatch
 
-GENERATION = Generation(1, "model-a", 3, "standard")
+GENERATION = Generation(1, "model-a", 3, "standard", "f")
 
 
 def test_the_generation_s_own_model_matches() -> None:

@@ -166,8 +166,10 @@ def test_history_of_an_empty_revision_has_only_older_vectors() -> None:
 
 
 def test_generation_is_read() -> None:
-    message = index_pb.GenerationStarted(generation=1, model_id="m", dimension=2, retrieval_strategy="standard")
-    assert codec.generation(message) == Generation(1, "m", 2, "standard")
+    message = index_pb.GenerationStarted(
+        generation=1, model_id="m", dimension=2, retrieval_strategy="standard", model_fingerprint="f"
+    )
+    assert codec.generation(message) == Generation(1, "m", 2, "standard", "f")
 
 
 def provider(**changes: object) -> settings_pb.Provider:
