@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+import asyncpg
 
 from services.ingest.adapters import rows_postgres as rows
 from services.ingest.adapters import writer_postgres
@@ -20,6 +23,7 @@ from services.ingest.domain.values import (
     Selection,
 )
 from services.kernel.db import Database, advance
+from services.kernel.errors import Unavailable
 
 # Both projections move the same documents' status, so that only one of them may be at it at a time.
 _LOCK: Final = "select pg_advisory_xact_lock(1768843109)"
@@ -67,6 +71,37 @@ where f.crate_id = $1 and f.failure_id < $2 order by f.failure_id desc limit $3
 _NEWEST: Final = 2**62
 
 
+_AWAY: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.DiskFullError,
+)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _answering(method: Callable[_P, Awaitable[_T]]) -> Callable[_P, Coroutine[None, None, _T]]:
+    """Tell a Postgres that is away as Unavailable: the same call may succeed later."""
+
+    @wraps(method)
+    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return await method(*args, **kwargs)
+        except _AWAY as error:
+            raise Unavailable(
+                f"Postgres doesn't answer ({type(error).__name__}): is it up, and has its disk room? Retry, "
+                "or see `affidavit doctor`"
+            ) from error
+
+    return call
+
+
 class PostgresTables:
     """See `Tables`."""
 
@@ -81,10 +116,12 @@ class PostgresTables:
         self._pool = database.pool
         self._incarnation = incarnations
 
+    @_answering
     async def position(self, projection: str) -> int:
         """See `Tables`."""
         return await self._database.position(projection, self._incarnation[projection])
 
+    @_answering
     async def apply(self, projection: str, position: int, facts: Sequence[Fact]) -> None:
         """See `Tables`."""
         async with self._pool.acquire() as connection, connection.transaction():
@@ -95,25 +132,30 @@ class PostgresTables:
                 await writer_postgres.write(connection, fresh)
             await advance(connection, projection, position, self._incarnation[projection])
 
+    @_answering
     async def put_state(self, crate_id: str, document_id: str, job_id: str, submission: str) -> PutState | None:
         """See `Tables`."""
         row = await self._pool.fetchrow(_PUT_STATE, crate_id, document_id, job_id, submission)
         return rows.put_state(row, job_named=bool(job_id)) if row else None
 
+    @_answering
     async def crate(self, crate_id: str) -> CrateView | None:
         """See `Tables`."""
         row = await self._pool.fetchrow(_CRATES, crate_id)
         return rows.crate_view(row) if row else None
 
+    @_answering
     async def crates(self) -> tuple[CrateView, ...]:
         """See `Tables`."""
         return tuple(rows.crate_view(row) for row in await self._pool.fetch(_CRATES, None))
 
+    @_answering
     async def jobs(self, crate_id: str) -> tuple[JobRow, ...]:
         """See `Tables`."""
         found = await self._pool.fetch("select * from jobs where crate_id = $1 order by job_id", crate_id)
         return tuple(rows.job_row(row) for row in found)
 
+    @_answering
     async def document(self, crate_id: str, document_id: str) -> DocumentView | None:
         """See `Tables`."""
         async with self._pool.acquire() as connection, connection.transaction(isolation="repeatable_read"):
@@ -126,6 +168,7 @@ class PostgresTables:
             )
         return rows.document_view(row, tuple(rows.revision_state(each, manifest=True) for each in found))
 
+    @_answering
     async def documents(
         self, crate_id: str, page: Page, statuses: Sequence[Status], job_id: str
     ) -> tuple[tuple[DocumentView, ...], tuple[str, ...]]:
@@ -140,6 +183,7 @@ class PostgresTables:
         more = len(found) > page.size
         return views, (shown[-1]["sort_key"], shown[-1]["document_id"]) if more else ()
 
+    @_answering
     async def counts(self, selection: Selection) -> Counts:
         """See `Tables`."""
         named = list(selection.document_ids) or None
@@ -163,6 +207,7 @@ class PostgresTables:
             watermark=watermark or 0,
         )
 
+    @_answering
     async def failures(self, crate_id: str, page: Page) -> tuple[tuple[FailureView, ...], tuple[str, ...]]:
         """See `Tables`."""
         before = int(page.after[0]) if page.after else _NEWEST

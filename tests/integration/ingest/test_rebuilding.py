@@ -20,6 +20,7 @@ from services.ingest.handlers import DOCUMENTS, INDEXED, Projections
 from services.kernel.blobs import FolderBlobs
 from services.kernel.db import Database
 from services.kernel.envelope import Event
+from services.kernel.errors import Unavailable
 from services.kernel.packs import PackStore
 from services.kernel.projections import Projection, ProjectionRunner
 from tests.integration.ingest.ingest_world import Client, Pipeline, World
@@ -198,3 +199,12 @@ async def test_a_pack_without_its_event_is_erased_with_the_document(world: World
     await client.erase("x")
     assert not [name for name in blobs.names() if first.document_id in name]
     blobs.close()
+
+
+async def test_tables_that_are_away_are_unavailable_and_not_a_fault(world: World) -> None:
+    async with Rebuilt.open(world, "away") as away:
+        await away.database.pool.close()
+        with pytest.raises(Unavailable, match="Postgres doesn't answer"):
+            await away.tables.crate("main")
+        with pytest.raises(Unavailable, match="Postgres doesn't answer"):
+            await away.tables.apply(DOCUMENTS, 1, [])
