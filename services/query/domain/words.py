@@ -29,6 +29,8 @@ _LATIN = regex.compile(r"\p{Latin}")
 _HIRAGANA = regex.compile(r"\p{Hiragana}")
 _DIGIT = regex.compile(r"\p{Nd}")
 _MARK = regex.compile(r"\p{Mn}")
+# "I", and operators of other search engines: people type them, and here they are words like any other.
+_NO_LABELS = frozenset({"I", "AND", "OR", "NOT"})
 _VERSION = regex.compile(r"v(\p{Nd}.*)")
 
 # Words that say how a sentence is built, not what it is about.
@@ -151,7 +153,7 @@ def _walk(text: str) -> Iterator[Word]:
             yield from _pairs(piece, match.start())
             continue
         # "boiler A" and "IT" name something, in capitals all over they don't, and "A" begins many a sentence.
-        label = piece.isupper() and not shouting and piece != "I" and (match.start() > 0 or len(piece) > 1)
+        label = piece.isupper() and not shouting and piece not in _NO_LABELS and (match.start() > 0 or len(piece) > 1)
         yield Word(piece, stem(piece), match.start(), match.end(), not label and piece.casefold() in FUNCTION_WORDS)
 
 

@@ -54,6 +54,7 @@ def test_labels_in_capitals_carry_content() -> None:
         "IT",
     ]
     assert [word.surface for word in words("A BOILER IS OFF") if not word.function] == ["BOILER"]
+    assert [word.surface for word in words("part:(QX-9 AND NOT") if not word.function] == ["part", "QX", "9"]
 
 
 def test_pairs_with_hiragana_are_grammar() -> None:
