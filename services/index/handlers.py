@@ -203,9 +203,13 @@ class LaneProjection:
         if lanes and small:
             await self._space_out()
         began = _now()
-        with self._gate.writing():
+
+        async def write_lanes() -> None:
             await asyncio.gather(*(self._write_lanes(changes, position) for changes in lanes))
-            await self._tables.commit([crate.rows for crate in prepared], position)
+
+        # The rows are written first but committed last: so the lanes are ahead of them for a moment only.
+        with self._gate.writing():
+            await self._tables.commit([crate.rows for crate in prepared], position, write_lanes)
         if lanes and small:
             self._next_write = _now() + min(self._spacing_s, _SHARE * (_now() - began))
         self._sender.wake()

@@ -134,6 +134,8 @@ def _add(loaded: Loaded, parts: _Parts) -> None:
         return
     try:
         description, chunks = codec.description_and_chunks(parts.chunks.get(codec.CHUNKS_PART, b""))
+        # A big document shouldn't be in memory twice.
+        parts.chunks = {}
     except ValueError as error:
         raise _corrupt(fact, _CHUNKS_STEP, error) from error
     if len(chunks) != fact.record_count:
@@ -143,11 +145,14 @@ def _add(loaded: Loaded, parts: _Parts) -> None:
     terms: tuple[str, ...] = ()
     if parts.shown:
         vector = _vector_change(fact, description, parts.vectors)
+        parts.vectors = {}
         keyword = build.keyword_change(fact, description, chunks)
         loaded.vector.append(vector)
         loaded.keyword.append(keyword)
         terms = tuple(build.distinct_terms(record) for record in keyword.records[:-1])
-    loaded.contents[key] = RevisionContent(description=description, chunks=chunks, terms=terms)
+    loaded.contents[key] = RevisionContent(
+        description=description, chunks=tuple(chunk.encoded for chunk in chunks), terms=terms
+    )
 
 
 def _vector_change(fact: Embedded, description: Description, parts: Mapping[str, bytes]) -> VectorChange:

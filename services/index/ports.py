@@ -9,7 +9,7 @@ batch in again after a crash; such a batch changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -185,12 +185,13 @@ class Tables(Protocol):
     async def generations(self, crate_id: str) -> tuple[Generation, ...]:
         """The generations of a crate, by number."""
 
-    async def commit(self, rows: Sequence[CrateRows], position: int) -> None:
+    async def commit(self, rows: Sequence[CrateRows], position: int, before: Callable[[], Awaitable[None]]) -> None:
         """Write a batch and its position in one transaction. Writing the same batch again changes no content.
 
         Args:
             rows: By crate.
             position: KNOWLEDGE position that the batch completes.
+            before: Awaited when all is written and only the commit is left; when it raises, nothing is written.
         """
 
     async def signals(self, limit: int) -> tuple[Signal, ...]:
@@ -261,5 +262,6 @@ class ModelCatalogue(Protocol):
         """The model that embeds a crate's documents.
 
         Raises:
-            Unavailable: When the embedder doesn't answer or has no model ready.
+            Unavailable: When the embedder doesn't answer or has no model yet.
+            Rejected: When the crate's settings name no model that can be used.
         """

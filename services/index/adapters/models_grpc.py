@@ -7,10 +7,12 @@ from affidavit.embedder.v1 import embedder_service_pb2 as pb
 from affidavit.embedder.v1 import embedder_service_pb2_grpc as pb_grpc
 
 from services.index.domain.generations import EmbeddingModel
-from services.kernel.errors import Unavailable
+from services.kernel.errors import Rejected, Unavailable
 
 _TIMEOUT_S = 10.0
 _EMBEDDING = "embedding"
+# Asking again changes nothing until the crate is configured otherwise.
+_REFUSALS = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
 
 
 class GrpcModelCatalogue:
@@ -24,6 +26,11 @@ class GrpcModelCatalogue:
         try:
             reply = await self._embedder.ListModels(pb.ListModelsRequest(crate_id=crate_id), timeout=_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
+            if error.code() in _REFUSALS:
+                raise Rejected(
+                    f"crate {crate_id} can't get an index yet: {error.details()}; it starts with the next change of "
+                    "the crate's settings"
+                ) from error
             raise Unavailable(
                 f"the embedder doesn't tell the model of crate {crate_id} ({error.code().name}): is it up?"
             ) from error

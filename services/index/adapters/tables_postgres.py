@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation, record_counts
@@ -97,13 +97,14 @@ class PostgresTables:
             rows = await self._database.pool.fetch(SELECT_GENERATIONS, crate_id)
         return tuple(generation(row) for row in rows)
 
-    async def commit(self, rows: Sequence[CrateRows], position: int) -> None:
+    async def commit(self, rows: Sequence[CrateRows], position: int, before: Callable[[], Awaitable[None]]) -> None:
         """See Tables."""
         with answering():
             async with self._database.pool.acquire() as connection, connection.transaction():
                 for crate in rows:
                     await _write(connection, crate, position)
                 await advance(connection, PROJECTION, position, self._incarnation)
+                await before()
 
     async def signals(self, limit: int) -> tuple[Signal, ...]:
         """See Tables."""
@@ -201,8 +202,8 @@ def _slices(
     slice_ = []
     for fact, content in contents:
         terms = content.terms or ("",) * len(content.chunks)
-        for chunk, distinct in zip(content.chunks, terms, strict=True):
-            slice_.append((crate, fact.document_id, fact.revision, chunk.ordinal, chunk.encoded, distinct))
+        for ordinal, (chunk, distinct) in enumerate(zip(content.chunks, terms, strict=True)):
+            slice_.append((crate, fact.document_id, fact.revision, ordinal, chunk, distinct))
             if len(slice_) == _COPY_ROWS:
                 yield slice_
                 slice_ = []

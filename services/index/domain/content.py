@@ -61,12 +61,12 @@ class RevisionContent:
 
     Attributes:
         description: What is told about the original.
-        chunks: In order.
+        chunks: Each chunk as its contract encodes it, in order.
         terms: Distinct terms of each chunk, joined by spaces; empty where no search finds the revision.
     """
 
     description: Description
-    chunks: tuple[ChunkContent, ...]
+    chunks: tuple[bytes, ...]
     terms: tuple[str, ...] = ()
 
 

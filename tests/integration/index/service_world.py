@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import grpc
@@ -25,7 +25,7 @@ from services.kernel import rpc
 from services.kernel.blobs import FolderBlobs
 from services.kernel.bus import Bus, decode_message
 from services.kernel.envelope import Event
-from services.kernel.errors import NotAvailableYet
+from services.kernel.errors import NotAvailableYet, Rejected
 from services.kernel.packs import PackStore
 from services.kernel.runner import Context, Node, Role
 from services.kernel.settings import NodeSettings
@@ -56,12 +56,15 @@ class Models(models_grpc.EmbedderServiceServicer):
 
     def __init__(self) -> None:
         self.ready = True
+        self.refused = ""
 
     async def ListModels(  # noqa: N802  (name of the contract)
         self,
         request: models_pb.ListModelsRequest,  # noqa: ARG002  (shape of the contract)
         context: object,  # noqa: ARG002  (shape of the contract)
     ) -> models_pb.ListModelsResponse:
+        if self.refused:
+            raise Rejected(self.refused)
         if not self.ready:
             return models_pb.ListModelsResponse()
         model = models_pb.Model(model_id=MODEL, role="embedding", dimension=DIMENSION, fingerprint="f" * 8, ready=True)
@@ -169,12 +172,15 @@ class World:
         source_domain: str = "example.org",
         vectors: Sequence[Sequence[float]] | None = None,
         model: str = MODEL,
+        generation: int = 1,
+        chunks_parts: Mapping[str, bytes] | None = None,
+        vectors_parts: Mapping[str, bytes] | None = None,
     ) -> int:
         message = embedder_pb.RecordsEmbedded(
             document_id=document_id(number),
             revision=revision,
             settings_digest=digest,
-            generation=1,
+            generation=generation,
             record_count=len(texts),
             form=form,
         )
@@ -194,9 +200,10 @@ class World:
             )
             rows = np.asarray([axis(number)] * len(texts) if vectors is None else vectors, dtype="<f4")
             header = embedder_pb.VectorSet(model_id=model, dimension=rows.shape[1], count=len(rows))
-            chunks = await self.packs.write(f"{prefix}/chunks", {"chunks": chunk_set.SerializeToString()})
+            written = {"chunks": chunk_set.SerializeToString()}
             floats = {"vectors": header.SerializeToString(), "float32": rows.tobytes()}
-            stored = await self.packs.write(f"{prefix}/vectors", floats)
+            chunks = await self.packs.write(f"{prefix}/chunks", written if chunks_parts is None else chunks_parts)
+            stored = await self.packs.write(f"{prefix}/vectors", floats if vectors_parts is None else vectors_parts)
             message.chunks.id, message.chunks.size_bytes = chunks.id, chunks.size_bytes
             message.vectors.id, message.vectors.size_bytes = stored.id, stored.size_bytes
             message.model_id, message.dimension = model, rows.shape[1]

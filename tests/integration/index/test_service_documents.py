@@ -42,6 +42,20 @@ async def test_a_crate_waits_for_its_embedding_model(world: World) -> None:
     await world.until_active()
 
 
+async def test_a_crate_without_a_usable_model_fails_once_and_starts_when_it_is_configured_otherwise(
+    world: World,
+) -> None:
+    world.models.refused = "crate main has no enabled embedding provider"
+    await world.create_crate()
+    (event,) = await world.events("KNOWLEDGE", 1, "affidavit.k.main.index.crate.task_failed")
+    assert isinstance(event.message, event_pb.TaskFailed)
+    assert event.message.code == "rejected"
+    assert "no enabled embedding provider" in event.message.reason
+    world.models.refused = ""
+    await world.create_crate(revision=2)
+    await world.until_active()
+
+
 async def test_a_document_is_found_in_both_lanes_and_signalled(world: World) -> None:
     await world.started()
     position = await world.put(1, ["the harbour opens at dawn", "fees apply to every boat"])

@@ -14,7 +14,7 @@ from affidavit.event.v1 import envelope_pb2 as event_pb
 from affidavit.index.v1 import index_service_pb2 as pb
 
 from services.index.adapters.tables_postgres import PostgresTables
-from services.index.handlers import SignalSender
+from services.index.handlers import LaneProjection, SignalSender
 from services.kernel.bus import Bus
 from services.kernel.errors import Unavailable
 from tests.integration.index.service_world import World, axis, document_id
@@ -44,21 +44,21 @@ async def test_a_crash_between_lanes_and_rows_leaves_nothing_behind(
 ) -> None:
     await world.started()
     await world.applied(await world.put(1, ["kept words"]))
-    commit = PostgresTables.commit
     crashed = asyncio.Event()
+    write_lanes = LaneProjection._write_lanes
 
-    async def crash(*_: Any) -> None:
+    async def crash(projection: LaneProjection, *arguments: Any) -> None:
+        await write_lanes(projection, *arguments)
         crashed.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(PostgresTables, "commit", crash)
+    monkeypatch.setattr(LaneProjection, "_write_lanes", crash)
     await world.put(1, ["kept words, second wording"], 2)
     await world.put(2, ["ghost words"])
     await world.put(3, ["third words"])
     await crashed.wait()
-    await asyncio.sleep(0.1)
     await world.stop()
-    monkeypatch.setattr(PostgresTables, "commit", commit)
+    monkeypatch.setattr(LaneProjection, "_write_lanes", write_lanes)
     last = await world.retire(2)
     await world.start()
     await world.applied(last)
@@ -69,14 +69,14 @@ async def test_lanes_ahead_of_the_rows_show_no_ghosts(world: World, monkeypatch:
     await world.started()
     await world.applied(await world.put(1, ["known words"]))
     reached, let_go = asyncio.Event(), asyncio.Event()
-    commit = PostgresTables.commit
+    write_lanes = LaneProjection._write_lanes
 
-    async def hold(tables: PostgresTables, *arguments: Any) -> None:
+    async def hold(projection: LaneProjection, *arguments: Any) -> None:
+        await write_lanes(projection, *arguments)
         reached.set()
         await let_go.wait()
-        await commit(tables, *arguments)
 
-    monkeypatch.setattr(PostgresTables, "commit", hold)
+    monkeypatch.setattr(LaneProjection, "_write_lanes", hold)
     last = await world.put(2, ["early words"])
     await reached.wait()
     assert await both_lanes(world, "words", axis(1)) == [[(1, 1, 0)]] * 2

@@ -12,7 +12,7 @@ from affidavit.chunker.v1 import chunker_events_pb2 as chunker_pb
 from services.index.adapters.chunks_postgres import PostgresChunkReader
 from services.index.adapters.schema_postgres import MIGRATIONS
 from services.index.adapters.tables_postgres import PostgresTables
-from services.index.domain.content import ChunkContent, ChunkKey, CrateRows, Description, RecordCounts, RevisionContent
+from services.index.domain.content import ChunkKey, CrateRows, Description, RecordCounts, RevisionContent
 from services.index.domain.documents import Embedded, Erased, Fact, Ingested, Plan, Retired, plan
 from services.index.domain.generations import GenerationEnd, GenerationStart, GenerationStatus, serving
 from services.index.domain.records import Form
@@ -41,7 +41,7 @@ class Rows:
         )
         made = plan(states, facts)
         self.at = facts[-1].position
-        await self.tables.commit([rows_of(crate, made)], self.at)
+        await self.tables.commit([rows_of(crate, made)], self.at, nothing)
         return made
 
     async def count(self, table: str) -> int:
@@ -54,6 +54,10 @@ async def rows(context_for: Callable[[str], Awaitable[Context]]) -> Rows:
     return Rows(await context.database(MIGRATIONS))
 
 
+async def nothing() -> None:
+    """Stands where the lanes are written."""
+
+
 def rows_of(crate: str, made: Plan) -> CrateRows:
     contents = {(fact.document_id, fact.revision): content(fact) for fact in made.stored}
     return CrateRows(crate_id=crate, plan=made, contents=contents)
@@ -61,14 +65,7 @@ def rows_of(crate: str, made: Plan) -> CrateRows:
 
 def content(fact: Embedded) -> RevisionContent:
     chunks = tuple(
-        ChunkContent(
-            ordinal=n,
-            text=f"{fact.settings_digest} {n}",
-            heading_path=(),
-            context="",
-            overlap_chars=0,
-            encoded=chunker_pb.Chunk(ordinal=n, text=f"{fact.settings_digest} {n}").SerializeToString(),
-        )
+        chunker_pb.Chunk(ordinal=n, text=f"{fact.settings_digest} {n}").SerializeToString()
         for n in range(fact.record_count)
     )
     told = Description(
@@ -224,7 +221,7 @@ async def test_a_batch_that_comes_again_changes_nothing(rows: Rows) -> None:
     facts = (ingested(1, 1), embedded(1, 2), ingested(2, 3), embedded(2, 4))
     await rows.apply(*facts)
     before = [await rows.database.pool.fetch(f"select * from {table} order by 1, 2, 3") for table in ("documents", "revisions", "chunks")]  # noqa: S608  # fmt: skip
-    await rows.tables.commit([rows_of("main", plan({}, facts))], 4)
+    await rows.tables.commit([rows_of("main", plan({}, facts))], 4, nothing)
     again = [await rows.database.pool.fetch(f"select * from {table} order by 1, 2, 3") for table in ("documents", "revisions", "chunks")]  # noqa: S608  # fmt: skip
     assert again == before
 
@@ -248,9 +245,21 @@ async def test_the_position_moves_with_the_rows_or_not_at_all(rows: Rows) -> Non
         contents={(DOC, 1): RevisionContent(description=Description(title="nul \0"), chunks=())},
     )
     with pytest.raises(asyncpg.CharacterNotInRepertoireError):
-        await rows.tables.commit([broken], 2)
+        await rows.tables.commit([broken], 2, nothing)
     assert await rows.tables.position() == 1
     assert (await rows.reader.standing("main", [DOC])).revisions == {}
+
+
+async def test_a_batch_whose_lanes_fail_writes_no_row(rows: Rows) -> None:
+    async def fail() -> None:
+        assert await rows.tables.position() == 0
+        raise Unavailable("the engine is away")
+
+    made = plan({}, [ingested(1, 1), embedded(1, 2)])
+    with pytest.raises(Unavailable, match="engine is away"):
+        await rows.tables.commit([rows_of("main", made)], 2, fail)
+    assert await rows.tables.position() == 0
+    assert await rows.count("chunks") == 0
 
 
 async def test_another_log_is_refused(rows: Rows) -> None:
@@ -272,7 +281,7 @@ async def test_generations_live_through_their_facts(rows: Rows) -> None:
     )
     end = GenerationEnd(generation=1, status=GenerationStatus.ACTIVE, position=2)
     batch = CrateRows(crate_id="main", plan=Plan(), contents={}, generations=(start, end), lanes_changed=(1,))
-    await rows.tables.commit([batch], 2)
+    await rows.tables.commit([batch], 2, nothing)
     (found,) = await rows.tables.generations("main")
     assert found.start == start
     assert found.lane_position == 2
@@ -282,7 +291,7 @@ async def test_generations_live_through_their_facts(rows: Rows) -> None:
     assert await rows.tables.crates() == ("main",)
     failed = GenerationEnd(generation=1, status=GenerationStatus.FAILED, position=3)
     await rows.tables.commit(
-        [CrateRows(crate_id="main", plan=Plan(), contents={}, generations=(failed, start, end))], 4
+        [CrateRows(crate_id="main", plan=Plan(), contents={}, generations=(failed, start, end))], 4, nothing
     )
     (found,) = await rows.tables.generations("main")
     assert found.status is GenerationStatus.FAILED
