@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -17,21 +18,21 @@ from services.kernel.bus import Bus
 from services.kernel.packs import PackStore
 from services.kernel.runner import Context
 from services.kernel.settings import NodeSettings
-from tests.e2e.commands import let_through
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """DSN of a Postgres without fsync."""
-    root = tmp_path_factory.mktemp("pg")
-    let_through(root)
-    folder = DataFolder(root)
-    folder.claim()
-    server = Postgres(folder, fsync=False)
-    asyncio.run(server.start())
-    yield server.dsn
-    server.stop()
-    folder.release()
+    # Not below pytest's own folder: another session closes that for the user that Postgres runs as.
+    with tempfile.TemporaryDirectory(prefix="affidavit-test-") as root:
+        Path(root).chmod(0o755)
+        folder = DataFolder(Path(root))
+        folder.claim()
+        server = Postgres(folder, fsync=False)
+        asyncio.run(server.start())
+        yield server.dsn
+        server.stop()
+        folder.release()
 
 
 @pytest.fixture

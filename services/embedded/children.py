@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import importlib.util
 import os
 import pwd
@@ -25,7 +24,7 @@ _START_S = 60.0
 _STOP_S = 10.0
 _POLL_S = 0.01
 _SERVICE_USER = "nobody"
-_PR_SET_PDEATHSIG = 1
+_LAUNCHER = Path(__file__).with_name("launcher.py")
 # A Unix socket's path has room for 107 bytes, and Postgres adds its own file name.
 _MAX_SOCKET_FOLDER = 80
 
@@ -310,26 +309,16 @@ def _identity(user: str | None) -> _Identity:
 def _spawn(
     command: Sequence[Path | str], *, log: Path, user: str | None, stop_signal: signal.Signals
 ) -> subprocess.Popen[bytes]:
-    libc = ctypes.CDLL(None)
-    parent = os.getpid()
-
-    def die_with_parent() -> None:
-        # Runs between fork and exec, after the change of user: a killed parent must leave no servers behind.
-        libc.prctl(_PR_SET_PDEATHSIG, stop_signal)
-        if os.getppid() != parent:
-            os._exit(1)
-
+    launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(int(stop_signal)), str(os.getpid()), user or ""]
     with log.open("ab") as output:
         try:
             return subprocess.Popen(  # noqa: S603  (our own binaries and arguments)
-                [str(part) for part in command],
+                [*launch, *(str(part) for part in command)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 cwd="/",
                 start_new_session=True,
-                preexec_fn=die_with_parent,  # noqa: PLW1509  (only async-signal-safe calls)
-                **_identity(user),
             )
         except OSError as error:
             raise Unavailable(f"{command[0]} can't be started: {error}; install affidavit-server[embedded]") from error

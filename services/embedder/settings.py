@@ -33,5 +33,5 @@ class EmbedderSettings(LayeredSettings):
     embedder_documents: int = Field(default=16, ge=1, le=256)
     embedder_partial_texts: int = Field(default=1_024, ge=1, le=100_000)
     embed_cache_dir: Path | None = None
-    allow_loopback_providers: bool = False
+    allow_loopback_providers: bool = True
     allow_private_providers: bool = False
