@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
 from affidavit.index.v1 import index_service_pb2_grpc as pb_grpc
 
 from services.index.adapters.chunks_postgres import PostgresChunkReader
@@ -23,6 +27,22 @@ from services.kernel.runner import Context, Role
 from services.kernel.steps import Step
 
 _CONNECTIONS = 8
+_ENGINE_LOOK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What both edges share."""
+
+    context: Context
+    settings: IndexSettings
+    tables: PostgresTables
+    reader: PostgresChunkReader
+    keyword_lanes: TantivyKeywordLanes
+    vector_lanes: EdgeVectorLanes
+    gate: Gate
+    loader: Loader
+    sender: SignalSender
 
 
 async def wire(context: Context) -> Role:
@@ -38,55 +58,85 @@ async def wire(context: Context) -> Role:
         Failure: When a dependency is missing.
     """
     settings = IndexSettings(data_dir=context.settings.data_dir)
-    incarnation = context.bus.incarnation()
     database = await context.database(MIGRATIONS, max_connections=_CONNECTIONS)
-    tables = PostgresTables(database=database, incarnation=incarnation)
-    keyword_lanes = TantivyKeywordLanes(root=settings.lanes)
+    tables = PostgresTables(database=database, incarnation=context.bus.incarnation())
     engine = VectorEngineProcess(root=settings.lanes, runtime_dir=settings.data_dir / "run")
-    vector_lanes = EdgeVectorLanes(engine=engine)
-    gate = Gate()
-    loader = Loader(packs=context.packs)
-    sender = SignalSender(bus=context.bus, tables=tables)
-    starter = GenerationStarter(bus=context.bus, models=GrpcModelCatalogue(channel=context.channel("embedder")))
-    projection = LaneProjection(
-        bus=context.bus,
-        loader=loader,
+    parts = _Parts(
+        context=context,
+        settings=settings,
         tables=tables,
-        keyword_lanes=keyword_lanes,
-        vector_lanes=vector_lanes,
-        gate=gate,
-        sender=sender,
-        batch_records=settings.index_batch_records,
-        spacing_s=settings.index_spacing_s,
-    )
-    rebuilder = LaneRebuilder(
-        bus=context.bus,
-        loader=loader,
-        tables=tables,
-        keyword_lanes=keyword_lanes,
-        vector_lanes=vector_lanes,
-        gate=gate,
-        batch_records=settings.index_batch_records,
-    )
-    servicer = IndexServicer(
         reader=PostgresChunkReader(database=database),
-        keyword_lanes=keyword_lanes,
-        vector_lanes=vector_lanes,
-        gate=gate,
-        incarnation=incarnation,
+        keyword_lanes=TantivyKeywordLanes(root=settings.lanes),
+        vector_lanes=EdgeVectorLanes(engine=engine),
+        gate=Gate(),
+        loader=Loader(packs=context.packs),
+        sender=SignalSender(bus=context.bus, tables=tables),
     )
+    starter = GenerationStarter(bus=context.bus, models=GrpcModelCatalogue(channel=context.channel("embedder")))
+    projection = _projection(parts)
 
-    async def lanes_ready() -> str:
-        return gate.problem
+    async def lanes() -> str:
+        return parts.gate.problem
 
+    async def vector_engine() -> str:
+        return "" if engine.is_alive() else "the vector engine isn't running yet"
+
+    add = pb_grpc.add_IndexServiceServicer_to_server
     return Role(
         name="index",
-        servicers=(Servicer("affidavit.index.v1.IndexService", pb_grpc.add_IndexServiceServicer_to_server, servicer),),
+        servicers=(Servicer("affidavit.index.v1.IndexService", add, _servicer(parts)),),
         steps=(Step(name="generations", events=("CrateConfigured",), handle=starter.handle),),
         projections=(
             Projection(name=PROJECTION, events=PROJECTION_EVENTS, apply=projection.apply, position=tables.position),
         ),
-        background=(rebuilder.run, sender.run),
-        checks={"lanes": lanes_ready},
-        close=(keyword_lanes.close, vector_lanes.close),
+        background=(_rebuilder(parts).run, parts.sender.run, _keeper(engine)),
+        checks={"lanes": lanes, "vector engine": vector_engine},
+        close=(parts.keyword_lanes.close, parts.vector_lanes.close),
+    )
+
+
+def _keeper(engine: VectorEngineProcess) -> Callable[[], Awaitable[None]]:
+    """The engine runs before it is needed, and again when it died."""
+
+    async def keep() -> None:
+        while True:
+            await engine.start()
+            await asyncio.sleep(_ENGINE_LOOK_S)
+
+    return keep
+
+
+def _projection(parts: _Parts) -> LaneProjection:
+    return LaneProjection(
+        bus=parts.context.bus,
+        loader=parts.loader,
+        tables=parts.tables,
+        keyword_lanes=parts.keyword_lanes,
+        vector_lanes=parts.vector_lanes,
+        gate=parts.gate,
+        sender=parts.sender,
+        batch_records=parts.settings.index_batch_records,
+        spacing_s=parts.settings.index_spacing_s,
+    )
+
+
+def _rebuilder(parts: _Parts) -> LaneRebuilder:
+    return LaneRebuilder(
+        bus=parts.context.bus,
+        loader=parts.loader,
+        tables=parts.tables,
+        keyword_lanes=parts.keyword_lanes,
+        vector_lanes=parts.vector_lanes,
+        gate=parts.gate,
+        batch_records=parts.settings.index_batch_records,
+    )
+
+
+def _servicer(parts: _Parts) -> IndexServicer:
+    return IndexServicer(
+        reader=parts.reader,
+        keyword_lanes=parts.keyword_lanes,
+        vector_lanes=parts.vector_lanes,
+        gate=parts.gate,
+        incarnation=parts.context.bus.incarnation(),
     )
