@@ -28,7 +28,7 @@ def generate(target: Path) -> None:
     sources = sorted(str(path.relative_to(HERE)) for path in HERE.glob("affidavit/**/*.proto"))
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{HERE}"]
     command += [f"--{out}={target}" for out in ("python_out", "grpc_python_out", "mypy_out", "mypy_grpc_out")]
-    subprocess.run([*command, *sources], check=True, cwd=HERE)  # noqa: S603  (arguments are our own file names)
+    subprocess.run([*command, *sources], check=True, cwd=HERE)
     for package in {target / "affidavit", *(target / Path(source).parent for source in sources)}:
         for folder in (package, package.parent):
             if folder != target:

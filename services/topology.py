@@ -172,7 +172,21 @@ def task_failed(service: str) -> EventType:
     return EventType(TASK_FAILED, service, stream, TASK_FAILED_MODULE)
 
 
-_READS = ("Get", "List", "Read", "Watch", "Search", "Fetch", "Ask", "Preview", "Embed", "Rerank", "Repair", "Verify", "Prove")
+_READS = (
+    "Get",
+    "List",
+    "Read",
+    "Watch",
+    "Search",
+    "Fetch",
+    "Ask",
+    "Preview",
+    "Embed",
+    "Rerank",
+    "Repair",
+    "Verify",
+    "Prove",
+)
 _WRITES = ("Put", "Upload", "Retire", "Declare", "Issue")
 _OWNS = ("Create", "Configure", "Erase", "Rebuild", "Replay")
 _OWNER_RPCS = ("PutProvider",)
