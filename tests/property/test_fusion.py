@@ -1,6 +1,6 @@
 """What holds of fusion whatever the lanes say."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.query.domain.fusion import LaneWeights, best_per_document, fuse
@@ -22,6 +22,7 @@ HITS = st.builds(
 LANES = st.lists(HITS, max_size=20)
 
 
+@settings(deadline=None)
 @given(LANES, LANES)
 def test_every_record_comes_once_and_none_is_invented(keyword: list[LaneHit], vector: list[LaneHit]) -> None:
     found = fuse(keyword, vector, weights=WEIGHTS, k=K)
@@ -30,6 +31,7 @@ def test_every_record_comes_once_and_none_is_invented(keyword: list[LaneHit], ve
     assert set(keys) == {hit.key for hit in (*keyword, *vector)}
 
 
+@settings(deadline=None)
 @given(LANES, LANES)
 def test_the_score_is_the_sum_over_the_lists_that_hold_the_record(
     keyword: list[LaneHit], vector: list[LaneHit]
@@ -43,6 +45,7 @@ def test_the_score_is_the_sum_over_the_lists_that_hold_the_record(
         assert (item.vector_rank > 0) == any(hit.key == item.key for hit in vector)
 
 
+@settings(deadline=None)
 @given(LANES, LANES)
 def test_the_order_is_total(keyword: list[LaneHit], vector: list[LaneHit]) -> None:
     found = fuse(keyword, vector, weights=WEIGHTS, k=K)
@@ -51,6 +54,7 @@ def test_the_order_is_total(keyword: list[LaneHit], vector: list[LaneHit]) -> No
     assert fuse(keyword, vector, weights=WEIGHTS, k=K) == found
 
 
+@settings(deadline=None)
 @given(LANES, LANES)
 def test_a_record_that_rises_in_a_lane_never_falls(keyword: list[LaneHit], vector: list[LaneHit]) -> None:
     distinct = list(dict.fromkeys(hit.key for hit in keyword))
@@ -64,6 +68,7 @@ def test_a_record_that_rises_in_a_lane_never_falls(keyword: list[LaneHit], vecto
     assert after <= before
 
 
+@settings(deadline=None)
 @given(LANES, LANES)
 def test_documents_come_once_in_the_order_of_their_best_record(keyword: list[LaneHit], vector: list[LaneHit]) -> None:
     found = fuse(keyword, vector, weights=WEIGHTS, k=K)

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.query.domain.extractive import answer_text, compose, literal_spans, pieces
@@ -25,6 +25,7 @@ def chunk(text: str, form: Form, media_type: str, context: str = "") -> Passage:
     return Passage(RecordKey("d", 1, 0), text, runs=runs, form=form, media_type=media_type, context=context)
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_sentences_are_in_order_trimmed_and_lose_no_word(text: str) -> None:
     found = split_sentences(text)
@@ -33,6 +34,7 @@ def test_sentences_are_in_order_trimmed_and_lose_no_word(text: str) -> None:
     assert all(text[item.start : item.end].strip() == text[item.start : item.end] for item in found)
 
 
+@settings(deadline=None)
 @given(TEXTS, MEDIA, SIGNS)
 def test_records_lie_in_the_text(text: str, media_type: str, context: str) -> None:
     for record in find_records(text, media_type=media_type, context=context):
@@ -40,6 +42,7 @@ def test_records_lie_in_the_text(text: str, media_type: str, context: str) -> No
         assert record.pairs
 
 
+@settings(deadline=None)
 @given(TEXTS, st.sampled_from(Form), MEDIA)
 def test_every_unit_can_be_cited_byte_for_byte(text: str, form: Form, media_type: str) -> None:
     original = text.encode()
@@ -54,6 +57,7 @@ def test_every_unit_can_be_cited_byte_for_byte(text: str, form: Form, media_type
     assert all(left[1] <= right[0] for left, right in pairwise(spans))
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_any_text_is_a_question(text: str) -> None:
     question = read_question(text, (), floor=0.4, generic=0.5)
@@ -62,6 +66,7 @@ def test_any_text_is_a_question(text: str) -> None:
     assert terms(text) == {word.term for word in words(text)}
 
 
+@settings(deadline=None)
 @given(TEXTS, st.text(max_size=5))
 def test_snippets_are_one_short_line(text: str, term: str) -> None:
     held = Passage(RecordKey("d", 1, 0), text, terms=frozenset({term}))

@@ -36,8 +36,9 @@ class GrpcEmbedder:
 
     async def embed_texts(self, crate_id: str, model_id: str, texts: Sequence[str]) -> tuple[Vector, ...]:
         """See Embedder. Single words come back in question after question, so their vectors are kept for a while."""
-        missing = [text for text in texts if (model_id, text) not in self._words]
-        found: dict[str, Vector] = {}
+        # Taken before waiting: while this call waits, another one may push words out.
+        found = {text: self._words[model_id, text] for text in texts if (model_id, text) in self._words}
+        missing = [text for text in texts if text not in found]
         if missing:
             request = pb.EmbedRequest(crate_id=crate_id, purpose=pb.EMBED_PURPOSE_DOCUMENT, texts=missing)
             used, vectors = await self._embed(request)
@@ -45,9 +46,9 @@ class GrpcEmbedder:
                 raise Conflict(
                     f"crate {crate_id} embeds with {used} now, the question was embedded with {model_id}: retry"
                 )
-            found = dict(zip(missing, vectors, strict=True))
-        rows = tuple(found[text] if text in found else self._words[model_id, text] for text in texts)
-        self._keep({(model_id, text): row for text, row in zip(texts, rows, strict=True) if " " not in text})
+            found |= zip(missing, vectors, strict=True)
+        rows = tuple(found[text] for text in texts)
+        self._keep({(model_id, text): row for text, row in found.items() if " " not in text})
         return rows
 
     async def fingerprints(self, crate_id: str) -> tuple[str, ...]:

@@ -183,7 +183,7 @@ class QueryWorld:
         self.query: pb_grpc.QueryServiceAsyncStub
         self.bus: Bus
         self._node: Node
-        self._channel: grpc.aio.Channel
+        self.channel: grpc.aio.Channel
 
     async def open(self) -> None:
         self.bus = await Bus.connect(self.settings.nats_url, role="ingest")
@@ -202,8 +202,8 @@ class QueryWorld:
         }
         self._node = Node(settings=self.settings, wires=wires)
         await self._node.start()
-        self._channel = rpc.channel(self._node.server.address)
-        self.query = pb_grpc.QueryServiceStub(self._channel)
+        self.channel = rpc.channel(self._node.server.address)
+        self.query = pb_grpc.QueryServiceStub(self.channel)
 
     async def configure(self, crate: str = CRATE, **settings: Any) -> None:
         """Set a crate's settings."""
@@ -216,6 +216,6 @@ class QueryWorld:
         self.documents[document_id] = Document(document_id, text.encode(), text)
 
     async def close(self) -> None:
-        await self._channel.close()
+        await self.channel.close()
         await self._node.stop()
         await self.bus.close()

@@ -126,5 +126,10 @@ def test_a_long_yaml_item_is_taken_leaf_by_leaf() -> None:
     assert [record.pairs[0][0] for record in found(text, "text/yaml")] == ["name", "text", "more"]
 
 
+def test_a_yaml_item_without_content_is_no_record_of_its_own() -> None:
+    text = "items:\n  - ''\n    text: " + "x" * 700 + "\n"
+    assert [record.pairs[0][0] for record in found(text, "text/yaml")] == ["text"]
+
+
 def test_other_media_types_hold_no_records() -> None:
     assert found("a: 1", "text/plain") == ()
