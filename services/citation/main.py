@@ -6,6 +6,7 @@ from affidavit.citation.v1 import citation_service_pb2_grpc as pb_grpc
 
 from services.citation.adapters.signals_bus import BusSignals
 from services.citation.servicer import CitationServicer
+from services.citation.settings import CitationSettings
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
 
@@ -19,7 +20,8 @@ async def wire(context: Context) -> Role:
     Returns:
         The role.
     """
-    servicer = CitationServicer(signals=BusSignals(bus=context.bus))
+    settings = CitationSettings(data_dir=context.settings.data_dir)
+    servicer = CitationServicer(signals=BusSignals(bus=context.bus), max_chars=settings.citation_max_chars)
     return Role(
         name="citation",
         servicers=(

@@ -14,15 +14,21 @@ from services.citation.ports import Signals
 from services.kernel.errors import NotAvailableYet, Rejected
 from services.kernel.rpc import Call
 
-MAX_TEXT_CHARS = 200_000
 _ANSWER_ID = re.compile(r"[A-Za-z0-9_-]{0,64}")
 
 
 class CitationServicer(pb_grpc.CitationServiceServicer):
     """Repairs markers."""
 
-    def __init__(self, *, signals: Signals) -> None:
+    def __init__(self, *, signals: Signals, max_chars: int) -> None:
+        """Keep what repairing needs.
+
+        Args:
+            signals: Told of each answer's repair.
+            max_chars: Longest text, code points.
+        """
         self._signals = signals
+        self._max_chars = max_chars
 
     async def Repair(self, request: pb.RepairRequest, context: Call) -> pb.RepairResponse:
         """See the contract.
@@ -31,7 +37,7 @@ class CitationServicer(pb_grpc.CitationServiceServicer):
             Rejected: When the text is too long, the count out of range or a span of evidence out of order.
             Unavailable: When the log doesn't take the signal.
         """
-        session = _Session(request)
+        session = _Session(request, self._max_chars)
         session.feed(request.raw_text)
         _, result = session.finish()
         await self._tell(request, result)
@@ -49,7 +55,7 @@ class CitationServicer(pb_grpc.CitationServiceServicer):
         first = await anext(requests, None)
         if first is None or first.WhichOneof("part") != "start" or first.start.raw_text:
             raise Rejected("the first message of RepairStream must be `start`, with raw_text empty")
-        session = _Session(first.start)
+        session = _Session(first.start, self._max_chars)
         async for request in requests:
             if request.WhichOneof("part") != "text":
                 raise Rejected("every message of RepairStream after the first must be `text`")
@@ -80,8 +86,9 @@ class CitationServicer(pb_grpc.CitationServiceServicer):
 class _Session:
     """One text, with its limits."""
 
-    def __init__(self, start: pb.RepairRequest) -> None:
+    def __init__(self, start: pb.RepairRequest, max_chars: int) -> None:
         self._size = 0
+        self._max_chars = max_chars
         if not _ANSWER_ID.fullmatch(start.answer_id):
             raise Rejected("answer_id may hold letters, digits, '_' and '-', at most 64: send the id that Ask returned")
         try:
@@ -91,8 +98,8 @@ class _Session:
 
     def feed(self, piece: str) -> str:
         self._size += len(piece)
-        if self._size > MAX_TEXT_CHARS:
-            raise Rejected(f"the text is longer than {MAX_TEXT_CHARS} characters: repair it in parts")
+        if self._size > self._max_chars:
+            raise Rejected(f"the text is longer than {self._max_chars} characters: repair it in parts")
         return self._repairer.feed(piece)
 
     def finish(self) -> tuple[str, Repaired]:

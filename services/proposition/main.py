@@ -10,6 +10,7 @@ from services.kernel.steps import Step
 from services.proposition.adapters.evaluations_packs import PackEvaluations
 from services.proposition.handlers import EVENTS, Evaluating
 from services.proposition.servicer import PropositionServicer
+from services.proposition.settings import PropositionSettings
 
 
 async def wire(context: Context) -> Role:
@@ -21,6 +22,7 @@ async def wire(context: Context) -> Role:
     Returns:
         The role.
     """
+    settings = PropositionSettings(data_dir=context.settings.data_dir)
     evaluating = Evaluating(log=context.bus, evaluations=PackEvaluations(packs=context.packs))
     return Role(
         name="proposition",
@@ -31,5 +33,12 @@ async def wire(context: Context) -> Role:
                 PropositionServicer(),
             ),
         ),
-        steps=(Step(name="evaluate", events=EVENTS, handle=evaluating.handle),),
+        steps=(
+            Step(
+                name="evaluate",
+                events=EVENTS,
+                handle=evaluating.handle,
+                concurrency=settings.proposition_concurrency,
+            ),
+        ),
     )

@@ -3,7 +3,7 @@
 Rules, the first that applies:
 1. What is left fits: the last chunk takes it.
 2. The limit falls into a stretch that is kept whole: the cut moves before it; where nothing new would be left, the
-   overlap shrinks instead until the stretch fits.
+   overlap shrinks instead until the stretch fits, and further if then all that is left fits.
 3. The last white space (the last line end inside an oversized table, list or fence) in the latter half.
 4. The limit itself, or the grapheme boundary before it.
 """
@@ -72,18 +72,24 @@ class SectionCutter:
     def _piece(self, start: int, fresh: int, visible: int) -> Piece:
         limit = start + self._size
         if self._visible_end <= limit:
-            end = min(limit, self._section.end)
-            return Piece(start, fresh, max(boundary_at_or_before(self._text, end), self._visible_end))
+            return self._last_piece(start, fresh)
         whole = self._section.whole.around(limit)
         if whole is None:
             return Piece(start, fresh, self._cut(start, visible, limit))
         if whole[0] > visible:
             return Piece(start, fresh, whole[0])
         # The new text begins with what is kept whole: it fits once the overlap, or white space before it, is shorter.
-        lowest = max(start, whole[1] - self._size)
+        # A shorter overlap yet may save a last chunk of a few signs, such as the brackets that close a JSON file.
+        fits_all = self._visible_end - fresh <= self._size
+        lowest = max(start, (self._visible_end if fits_all else whole[1]) - self._size)
         if lowest > fresh:
             return Piece(lowest, lowest, whole[1])
-        return Piece(self._word_start(lowest, fresh), fresh, whole[1])
+        begin = self._word_start(lowest, fresh)
+        return self._last_piece(begin, fresh) if fits_all else Piece(begin, fresh, whole[1])
+
+    def _last_piece(self, start: int, fresh: int) -> Piece:
+        end = min(start + self._size, self._section.end)
+        return Piece(start, fresh, max(boundary_at_or_before(self._text, end), self._visible_end))
 
     def _cut(self, start: int, visible: int, limit: int) -> int:
         # A quarter of the size is always new: this bounds the number of chunks whatever the overlap is.

@@ -12,9 +12,11 @@ from affidavit.citation.v1 import citation_service_pb2 as pb
 from affidavit.citation.v1 import citation_service_pb2_grpc as pb_grpc
 
 from services.citation.main import wire
-from services.citation.servicer import MAX_TEXT_CHARS
+from services.citation.settings import CitationSettings
 from services.kernel.settings import NodeSettings
 from tests.integration.chunker.small_world import World
+
+MAX_TEXT_CHARS = CitationSettings().citation_max_chars
 
 RAW = (
     "The pump is rated 16 bar [1]. It is serviced once a year 【2】 and inspected every month ［3］. "

@@ -221,3 +221,15 @@ def test_where_white_space_takes_the_room_the_cut_is_at_the_limit() -> None:
     chunks = plain("a" * 20 + " " * 5 + "b" * 40, 20, 10)
     assert texts(chunks)[1] == "a" * 10 + " " * 5 + "b" * 5
     assert joined(chunks) == "a" * 20 + " " * 5 + "b" * 40
+
+
+def test_what_closes_a_file_is_no_chunk_of_its_own(compose: Compose) -> None:
+    document = compose(
+        (None, "{\n", ()),
+        (RECORD, '"a": "one two three",\n', ()),
+        (RECORD, '"b": "' + "w " * 14 + '"', ()),
+        (None, "\n}\n", ()),
+    )
+    first, second = chunk(document, size_chars=50, overlap_chars=25)
+    assert first.text == '{\n"a": "one two three",\n'
+    assert second.text == '"b": "' + "w " * 14 + '"\n}\n'
