@@ -27,7 +27,8 @@ VECTORS = "vectors"
 # Packs of a long document that isn't finished: a step of their own, so that they go without the finished one.
 PARTIAL = "vectors-partial"
 CHUNKS = "chunks"
-_FEW = 4
+_FEW_ROWS = 64
+_FEW_BYTES = 4_096
 _log = logging.getLogger("affidavit.embedder")
 _T = TypeVar("_T")
 
@@ -165,7 +166,7 @@ class DocumentEmbedder:
             return codec.vector_parts(VectorSet(model.model_id, keys, vectors))
 
         prefix = _prefix(crate_id, chunked.document_id, chunked.revision, VECTORS)
-        ref = await self._packs.write(prefix, await _apart(len(keys), lay_out))
+        ref = await self._packs.write(prefix, await _apart(lay_out, small=len(keys) <= _FEW_ROWS))
         metrics.texts.labels("computed").inc(len(todo))
         metrics.texts.labels("reused").inc(len(keys) - len(todo))
         return replace(
@@ -192,7 +193,7 @@ class DocumentEmbedder:
             return texts, tuple(text_key(model.model_id, text.text) for text in texts)
 
         try:
-            return await _apart(chunked.chunk_count, prepare)
+            return await _apart(prepare, small=sum(map(len, parts.values())) <= _FEW_BYTES)
         except ValueError as error:
             raise Corrupt(
                 f"the chunks of revision {chunked.revision} of document {chunked.document_id} can't be used: {error}; "
@@ -262,9 +263,9 @@ class DocumentEmbedder:
         return erased is not None and erased.position > event.position
 
 
-async def _apart(chunk_count: int, work: Callable[[], _T]) -> _T:
-    """Run work on many chunks beside the loop; a few are done faster than a thread takes over."""
-    return work() if chunk_count <= _FEW else await asyncio.to_thread(work)
+async def _apart(work: Callable[[], _T], *, small: bool) -> _T:
+    """Run work beside the loop, unless it is done faster than a thread takes over."""
+    return work() if small else await asyncio.to_thread(work)
 
 
 def _prefix(crate_id: str, document_id: str, revision: int, step: str) -> str:
