@@ -257,10 +257,10 @@ async def test_a_hanging_provider_is_not_ready(
     assert not model.ready
 
 
-async def test_loopback_providers_need_permission(served: Starter, log: World, provider_server: ProviderServer) -> None:
+async def test_loopback_providers_can_be_forbidden(served: Starter, log: World, provider_server: ProviderServer) -> None:
     await log.configure(remote(provider_server), revision=2)
     await log.start_generation(model_id="text-embedding-x", dimension=DIMENSION)
-    stub = await served()
+    stub = await served(AFFIDAVIT_ALLOW_LOOPBACK_PROVIDERS="false")
     code, details = await refusal(stub.Embed(request("a")))
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert "allow_loopback_providers" in details
