@@ -28,16 +28,19 @@ select p.position, d.document_id, d.current_revision
 from ({_POSITION}) p
 left join documents d on d.crate = $1 and d.document_id = any($2::text[]) and d.current_revision > 0
 """  # noqa: S608  (constants)
+# `offset 0` keeps each key a look-up by primary key: without statistics the planner would rather read a whole crate.
 _SELECT_CHUNKS = f"""
 select p.position, x.*
 from ({_POSITION}) p
 left join (
     select k.number, c.document_id, c.revision, c.ordinal, c.chunk, case when $5 then c.terms else '' end as terms, {_TOLD}
     from unnest($2::text[], $3::bigint[], $4::bigint[]) with ordinality as k(document_id, revision, ordinal, number)
-    join documents d on d.crate = $1 and d.document_id = k.document_id and d.current_revision = k.revision
-    join revisions r on r.crate = $1 and r.document_id = k.document_id and r.revision = k.revision
-    join chunks c on c.crate = $1 and c.document_id = k.document_id and c.revision = k.revision
-        and c.ordinal = k.ordinal
+    cross join lateral (select 1 from documents d where d.crate = $1 and d.document_id = k.document_id
+        and d.current_revision = k.revision offset 0) d
+    cross join lateral (select * from revisions r where r.crate = $1 and r.document_id = k.document_id
+        and r.revision = k.revision offset 0) r
+    cross join lateral (select * from chunks c where c.crate = $1 and c.document_id = k.document_id
+        and c.revision = k.revision and c.ordinal = k.ordinal offset 0) c
 ) x on true
 order by x.number
 """  # noqa: S608  (constants)

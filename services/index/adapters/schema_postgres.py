@@ -53,7 +53,7 @@ MIGRATIONS = (
         headings text[],
         primary key (crate, document_id, revision)
     );
-    create index revisions_by_embedding on revisions (crate, generation, embedded_position);
+    create index revisions_by_embedding on revisions (embedded_position);
     create table chunks (
         crate text collate "C" not null,
         document_id text collate "C" not null,

@@ -15,20 +15,16 @@ from services.kernel.db import Database, advance
 # asyncpg encodes a COPY on the event loop: slices keep each turn to some milliseconds.
 _COPY_ROWS = 1_000
 
+# `offset 0` keeps each key a look-up by primary key: without statistics the planner would rather read a whole crate.
 _SELECT_STATES = """
 select d.*, k.revision as asked, r.settings_digest
 from unnest($2::text[], $3::bigint[]) as k(document_id, revision)
-join documents d on d.crate = $1 and d.document_id = k.document_id
-left join revisions r on r.crate = $1 and r.document_id = k.document_id and r.revision = k.revision
+cross join lateral (select * from documents d where d.crate = $1 and d.document_id = k.document_id offset 0) d
+left join lateral (select settings_digest from revisions r where r.crate = $1 and r.document_id = k.document_id
+    and r.revision = k.revision offset 0) r on true
 """
-_ERASE = """
-delete from {table} t using unnest($2::text[], $3::bigint[]) as k(document_id, revision)
-where t.crate = $1 and t.document_id = k.document_id and t.revision <= k.revision
-"""
-_CLEAR_CHUNKS = """
-delete from chunks c using unnest($2::text[], $3::bigint[]) as k(document_id, revision)
-where c.crate = $1 and c.document_id = k.document_id and c.revision = k.revision
-"""
+_ERASE = "delete from {table} where crate = $1 and document_id = $2 and revision <= $3"
+_CLEAR_CHUNKS = "delete from chunks where crate = $1 and document_id = $2 and revision = $3"
 _PUT_INGESTED = """
 insert into revisions (crate, document_id, revision, settings_digest, form, effective_at, ingested_position)
 values ($1, $2, $3, $4, $5, $6, $7)
@@ -60,7 +56,8 @@ _END_GENERATION = "update generations set status = $3 where crate = $1 and gener
 _MOVE_LANES = "update generations set lane_position = $3 where crate = $1 and generation = any($2::bigint[])"
 _SELECT_SHOWN = """
 select r.* from revisions r
-join documents d on d.crate = r.crate and d.document_id = r.document_id and d.current_revision = r.revision
+cross join lateral (select 1 from documents d where d.crate = r.crate and d.document_id = r.document_id
+    and d.current_revision = r.revision offset 0) d
 where r.crate = $1 and r.generation = $2 and r.embedded_position > $3 and r.chunk_count > 0
 order by r.embedded_position limit $4
 """
@@ -159,10 +156,10 @@ class PostgresTables:
 
 async def _write(connection: Any, rows: CrateRows, position: int) -> None:
     crate, plan = rows.crate_id, rows.plan
-    if plan.erased:
-        documents, revisions = zip(*plan.erased, strict=True)
-        for table in ("chunks", "revisions"):
-            await connection.execute(_ERASE.format(table=table), crate, documents, revisions)
+    for table in ("chunks", "revisions"):
+        await connection.executemany(
+            _ERASE.format(table=table), [(crate, document_id, revision) for document_id, revision in plan.erased]
+        )
     await connection.executemany(
         _PUT_INGESTED,
         [
@@ -187,9 +184,7 @@ async def _write_contents(connection: Any, rows: CrateRows) -> None:
     await connection.executemany(
         _PUT_EMBEDDED, [_revision(crate, fact, content.description) for fact, content in contents]
     )
-    await connection.execute(
-        _CLEAR_CHUNKS, crate, [fact.document_id for fact in stored], [fact.revision for fact in stored]
-    )
+    await connection.executemany(_CLEAR_CHUNKS, [(crate, fact.document_id, fact.revision) for fact in stored])
     for slice_ in _slices(crate, contents):
         await connection.copy_records_to_table(
             "chunks", records=slice_, columns=("crate", "document_id", "revision", "ordinal", "chunk", "terms")
