@@ -10,7 +10,9 @@ from services.ingest.domain.normalize.mapping import RunBuilder
 from services.ingest.domain.normalize.model import REPLACEMENT, InvalidDocument, MappedText
 
 _DAMAGE = re.compile("\x00|[\ud800-\udfff]+")
-_ESCAPES = re.compile("[\udc80-\udcff]")
+_WINDOW_BYTES = 256
+# Characters that start or are part of shift sequences, and NUL, which is replaced.
+_SHIFTS = frozenset("\x1b\x0e\x0f~\x00")
 # Second halves of the pairs that those codecs join.
 _PAIRS = re.compile("[\u0300\u0301\u0304\u030c\u309a\u02e5\u02e9]")
 # UTF-8 of UTF-16 surrogates, as CESU-8 and broken JSON writers leave it: a pair, or a lone half.
@@ -127,7 +129,7 @@ class _Aligner:
             pair = match.group().decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass")
             if size == 3:
                 self._surrogates = self._surrogates.more(1, self._byte)
-            # `decode(..., "replace")` sees one error for each of these bytes.
+            # None of these bytes can be decoded, so each is a character of the original.
             self._add(pair.decode("utf-16-le", "replace"), size=size, chars=size)
             position = match.end()
         self._undecoded(found[position:])
@@ -135,71 +137,105 @@ class _Aligner:
     def _undecoded(self, found: bytes) -> None:
         if found:
             self._undecodable = self._undecodable.more(len(found), self._byte)
-            text = REPLACEMENT * len(found.decode(self._codec, "replace"))
-            self._add(text, size=len(found))
+            self._add(REPLACEMENT * len(found), size=len(found))
 
     def whole_or_by_line(self, body: bytes) -> None:
-        """Any codec: at once where the text encodes back to the bytes."""
+        """Any codec: at once where the text encodes back to the bytes, else line by line or character by character."""
+        if self._codec in STATEFUL:
+            self._by_character(_shifted_codes(body, self._codec))
+            return
         text = self._decodes_exactly(body)
         if text is None:
-            self.by_line(body)
+            self._by_line(body)
         else:
             self.damaged(text)
 
     def _decodes_exactly(self, piece: bytes) -> str | None:
         """The text of some bytes, where it encodes back to them and so does each prefix."""
-        if self._codec in STATEFUL:
+        try:
+            text = piece.decode(self._codec)
+        except UnicodeDecodeError:
             return None
-        text = piece.decode(self._codec, "surrogateescape")
         pairs = self._codec in PAIRING and _PAIRS.search(text)
         return text if not pairs and text.encode(self._codec, "replace") == piece else None
 
-    def by_line(self, body: bytes) -> None:
-        """Any codec, line by line: a line that encodes back is taken whole, another one character by character."""
-        decoder = codecs.getincrementaldecoder(self._codec)("surrogateescape")
+    def _by_line(self, body: bytes) -> None:
+        # A line feed is never a part of a longer code, so lines can be decoded one by one.
         start = 0
         while start < len(body):
             end = body.find(b"\n", start) + 1 or len(body)
-            line = body[start:end]
-            text = self._decodes_exactly(line)
-            if text is None:
-                self._by_character(line, decoder, last=end == len(body))
-            else:
-                self.damaged(text)
-            # Shift sequences at the end of a line belong to no character.
-            self._byte = start = end
+            for piece, decodable in _pieces(body[start:end], self._codec):
+                if decodable:
+                    self._piece(piece)
+                else:
+                    self._undecoded(piece)
+            start = end
 
-    def _by_character(self, line: bytes, decoder: codecs.IncrementalDecoder, *, last: bool) -> None:
+    def _piece(self, piece: bytes) -> None:
+        text = self._decodes_exactly(piece)
+        if text is None:
+            self._by_character(_codes(piece, self._codec))
+        else:
+            self.damaged(text)
+
+    def _by_character(self, codes: Iterator[tuple[str, bytes]]) -> None:
         held, size = "", 0
-        for text, code in _steps(line, decoder, last=last):
-            if not _DAMAGE.search(text) and not self._is_exact(text, code):
+        for text, code in codes:
+            if not self._is_exact(text, code):
                 held, size = held + text, size + len(code)
                 continue
-            self._add(held, size=size)
+            self._hold(held, size)
             held, size = "", 0
             # What stands before the character itself is a shift sequence.
-            self._byte += len(code) - len(text) if self._codec in STATEFUL else 0
-            for character in text:
-                self._exact_or_damaged(character)
-        self._add(held, size=size)
+            self._byte += len(code) - 1 if self._codec in STATEFUL else 0
+            self.damaged(text)
+        self._hold(held, size)
 
-    def _exact_or_damaged(self, character: str) -> None:
-        if _ESCAPES.match(character):
-            self._undecoded(character.encode("ascii", "surrogateescape"))
-        else:
-            self.damaged(character)
+    def _hold(self, text: str, size: int) -> None:
+        """Append characters that can't be cut apart; NUL characters of a stateful text are among them."""
+        if "\x00" in text:
+            self._nuls = self._nuls.more(text.count("\x00"), self._byte)
+        self._add(text.replace("\x00", REPLACEMENT), size=size)
 
     def _is_exact(self, text: str, code: bytes) -> bool:
         if self._codec in STATEFUL:
-            return text.isascii() and text != "~" and code[-1:] == text.encode("ascii")
+            return len(text) == 1 and code[-1:] == text.encode("ascii", "replace") and text not in _SHIFTS
         return len(text) == 1 and text.encode(self._codec, "replace") == code
 
 
-def _steps(line: bytes, decoder: codecs.IncrementalDecoder, *, last: bool) -> Iterator[tuple[str, bytes]]:
-    """Characters of a line, each with the bytes that it came from, shift sequences before it included."""
+def _pieces(line: bytes, codec: str) -> Iterator[tuple[bytes, bool]]:
+    """A line cut into what can be decoded and single bytes that can't; windows keep the cost of an error small."""
     start = 0
-    for index in range(len(line)):
-        text = decoder.decode(line[index : index + 1], last and index + 1 == len(line))
+    while start < len(line):
+        window = line[start : start + _WINDOW_BYTES]
+        try:
+            window.decode(codec)
+            size, decodable = len(window), True
+        except UnicodeDecodeError as error:
+            # A window may cut a code in two, which is whole at the start of the next one.
+            size, decodable = error.start or 1, error.start > 0
+        yield window[:size], decodable
+        start += size
+
+
+def _codes(piece: bytes, codec: str) -> Iterator[tuple[str, bytes]]:
+    """Characters of a decodable piece with their bytes."""
+    start = 0
+    for end in range(1, len(piece) + 1):
+        try:
+            text = piece[start:end].decode(codec)
+        except UnicodeDecodeError:
+            continue
+        yield text, piece[start:end]
+        start = end
+
+
+def _shifted_codes(body: bytes, codec: str) -> Iterator[tuple[str, bytes]]:
+    """Characters of a stateful text, each with the bytes that it came from, shift sequences before it included."""
+    decoder = codecs.getincrementaldecoder(codec)()
+    start = 0
+    for index in range(len(body)):
+        text = decoder.decode(body[index : index + 1], index + 1 == len(body))
         if text:
-            yield text, line[start : index + 1]
+            yield text, body[start : index + 1]
             start = index + 1

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 from services.ingest.domain.normalize.alignment import Alignment, Damage, align
-from services.ingest.domain.normalize.guessing import guess_charset, guess_shifted, guess_wide, looks_wrong
-from services.ingest.domain.normalize.labels import MULTIBYTE, STATEFUL, WIDE, codecs_of
+from services.ingest.domain.normalize.guessing import guess_charset, guess_shifted, guess_wide, looks_wrong, reads_well
+from services.ingest.domain.normalize.labels import LATIN, MULTIBYTE, STATEFUL, WIDE, codecs_of
 from services.ingest.domain.normalize.model import InvalidDocument, MappedText
 
 _MARKS = (
@@ -155,12 +155,19 @@ def _codec_of_valid_utf8(body: bytes, text: str, candidates: list[tuple[Declared
 
 def _codec_of_broken_utf8(body: bytes, candidates: list[tuple[Declared, str]]) -> tuple[str, str]:
     guess = guess_charset(body)
-    if guess:
-        return guess, _GUESSED
     for item, codec in candidates:
-        if codec in MULTIBYTE and codec not in STATEFUL:
+        # Latin charsets decode nearly anything, so a guess counts more than they do.
+        contested = codec in LATIN and guess not in {None, codec}
+        if codec not in WIDE | STATEFUL | {"utf-8"} and not contested and _nearly_decodes(body, codec):
             return codec, item.where
-    return "utf-8", "the bytes fit no other charset"
+    return (guess, _GUESSED) if guess else ("utf-8", "the bytes fit no other charset")
+
+
+def _nearly_decodes(body: bytes, codec: str) -> bool:
+    """Whether a declared charset fits, a few damaged bytes apart."""
+    text = body.decode(codec, "ignore")
+    kept = len(text.encode(codec, "ignore"))
+    return len(body) - kept <= _MOST_UNDECODABLE * len(text) and reads_well(text) and not looks_wrong(text, codec)
 
 
 def _decodes(body: bytes, codec: str) -> bool:

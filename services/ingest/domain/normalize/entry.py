@@ -24,6 +24,7 @@ from services.ingest.domain.normalize.yaml_records import read_yaml
 # A message is one record up to this size, since its parts say little by themselves.
 _MESSAGE_CHARS = 50_000
 _TITLE_CHARS = 500
+_MOST_NOTICES = 50
 
 
 def normalize(body: bytes, *, source_id: str, media_type: str, charset: str) -> Normalized:
@@ -128,5 +129,10 @@ def _normalized(
         blocks=reading.blocks,
         headings=reading.headings,
         metadata=reading.metadata,
-        notices=notices + reading.notices,
+        notices=_bounded(notices + reading.notices),
     )
+
+
+def _bounded(notices: tuple[str, ...]) -> tuple[str, ...]:
+    more = len(notices) - _MOST_NOTICES
+    return notices if more <= 0 else (*notices[:_MOST_NOTICES], f"{more} more notices were left out")

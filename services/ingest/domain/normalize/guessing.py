@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from charset_normalizer import from_bytes
 
+from services.ingest.domain.normalize.labels import LATIN
+
 _SAMPLE_BYTES = 32_768
 _HIGH = re.compile(rb"[\x80-\xff]")
 # Tried by the detector, and preferred in this order where several read the bytes alike.
@@ -14,7 +16,6 @@ _GUESSABLE = (
     "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp874", "cp866", "iso2022_jp",
 )  # fmt: skip
 _SHIFTED = re.compile(rb"\x1b\$[@B]")
-_LATIN = frozenset({"iso8859-1", "cp1252", "iso8859-15", "cp1250", "cp1254", "iso8859-2", "iso8859-9", "mac-roman"})
 # Besides letters, what stands in Latin prose: quotes, dashes, currency, section and degree signs, no-break space.
 _PROSE_MARKS = frozenset("\u00a0\u00a1\u00a3\u00a7\u00a9\u00ab\u00ae\u00b0\u00b7\u00bb\u00bf\u00d7"
                          "\u2013\u2014\u2018\u2019\u201a\u201c\u201d\u201e\u2020\u2022\u2026\u20ac\u2122")  # fmt: skip
@@ -126,13 +127,22 @@ def _is_in_place(character: str, before: str, after: str) -> bool:
     category = unicodedata.category(character)
     if character > "\u2e80":
         return category in {"Lo", "Po", "Ps", "Pe", "Lm", "So", "Nd", "Pd"}
-    alone = before == after == " " and (character > "\u0250" or character in _WORDS_OF_ONE_LETTER)
-    return category[0] in "LM" and (before.isalpha() or after.isalpha() or alone)
+    if category[0] not in "LM" or character == "\u00ff":
+        return False
+    if character > "\u0250":
+        # Words don't mix scripts, but they may be one letter long.
+        return not (_is_latin(before) or _is_latin(after))
+    alone = before == after == " " and character in _WORDS_OF_ONE_LETTER
+    return before.isalpha() or after.isalpha() or alone
+
+
+def _is_latin(character: str) -> bool:
+    return character.isascii() and character.isalpha()
 
 
 def looks_wrong(text: str, codec: str) -> bool:
     """Whether text that was read as Latin is letter salad, as other scripts and charsets give when misread."""
-    if codec not in _LATIN:
+    if codec not in LATIN:
         return False
     if not reads_well(text):
         return True

@@ -20,6 +20,7 @@ STATEFUL = frozenset(
 PAIRING = frozenset({"big5hkscs", "euc_jisx0213", "euc_jis_2004", "shift_jisx0213", "shift_jis_2004"})
 # Every decoded code point encodes to exactly the bytes that it came from.
 EXACT = frozenset({"utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "ascii", "iso8859-1"})
+LATIN = frozenset({"iso8859-1", "cp1252", "iso8859-15", "cp1250", "cp1254", "iso8859-2", "iso8859-9", "mac-roman"})
 WIDE = frozenset({"utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
 MULTIBYTE = (
     STATEFUL

@@ -28,6 +28,7 @@ _READABLE = frozenset({"text/plain", "text/html", "text/markdown", "text/x-markd
 _CONTEXT_CHARS = 1_000
 # Each is tried on the whole mail.
 _MOST_CHARSETS = 4
+_NAMED_ATTACHMENTS = 10
 
 
 def looks_like_mail(text: str) -> bool:
@@ -84,6 +85,7 @@ class _MailReader:
         self._characters = _Characters(body, self.charset)
         self._builder = RunBuilder()
         self._notices: list[str] = []
+        self._left_out: list[str] = []
 
     def read(self) -> Reading:
         metadata = self._metadata()
@@ -97,6 +99,7 @@ class _MailReader:
         read = [self._part(part) for part in wanted]
         if wanted and not any(read):
             raise InvalidDocument(f"no part of the mail can be read: {self._notices[-1]}")
+        self._notices += self._attachments()
         content = self._builder.build()
         end = len(content.text.rstrip())
         summary = " \u00b7 ".join(values[name] for name in ("Subject", "From", "Date") if name in values)
@@ -149,11 +152,16 @@ class _MailReader:
             if part.attachment or kind not in _READABLE:
                 if part.attachment or not kind.startswith("multipart/"):
                     name = clean(self._value(part.attachment or "unnamed"))[:100]
-                    self._notices.append(
-                        f"the attachment {name!r} ({kind[:60]}) wasn't read; send it as a document of its own"
-                    )
+                    self._left_out.append(f"{name!r} ({kind[:60]})")
             elif not (part.group and part.group in plain and kind == "text/html"):
                 yield part
+
+    def _attachments(self) -> Iterator[str]:
+        count = len(self._left_out)
+        if count:
+            noun = "attachment wasn't" if count == 1 else "attachments weren't"
+            named = ", ".join(self._left_out[:_NAMED_ATTACHMENTS]) + (", ..." if count > _NAMED_ATTACHMENTS else "")
+            yield f"{count} {noun} read: {named}; send them as documents of their own"
 
     def _part(self, part: Part) -> bool:
         try:

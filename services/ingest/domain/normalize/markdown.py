@@ -1,5 +1,6 @@
 """Markdown: block structure by CommonMark with tables, on the original text."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from services.ingest.domain.normalize.lines import Lines
+from services.ingest.domain.normalize.markdown_rules import prose, table
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Reading
 from services.ingest.domain.normalize.outline import Outline
 from services.ingest.domain.normalize.preamble import Preamble, front_matter, header_block
@@ -16,6 +18,8 @@ _PIECE_LINES = 20_000
 _PIECE_CHARS = 2_000_000
 # Inline markup of longer headings is left as it is.
 _HEADING_CHARS = 500
+_HEADING_MARKS = 40
+_MARKUP = re.compile(r"[\[\]*_`<&!\\]")
 # Larger lists and quotes are cut into their items, so that code and tables inside them stay whole.
 _WHOLE_CHARS = 1_000
 
@@ -65,8 +69,11 @@ class _MarkdownReader:
         self._preamble = preamble
         self.outline = Outline()
         # Link definitions are text like any other here, and reading them as such keeps the parser linear.
-        self._parser = MarkdownIt("commonmark").enable("table").disable("reference")
+        self._parser = MarkdownIt("commonmark").disable(["reference", "lheading"])
         self._parser.core.ruler.enableOnly(["normalize", "block"])
+        self._parser.block.ruler.at("paragraph", prose)
+        self._parser.block.ruler.at("table", table, {"alt": ["paragraph", "reference"]})
+        self._parser.enable("table")
         self._inline = MarkdownIt("commonmark")
 
     def blocks(self) -> Iterator[Block]:
@@ -86,10 +93,25 @@ class _MarkdownReader:
             elements = list(self._parse(first, end))
             if end < len(self._lines) and elements:
                 last = elements.pop()
-                size = size * 2 if last.first == first else _PIECE_LINES
                 end = last.first
+                if end == first:
+                    elements, end = self._cut(last)
+                size = size * 2 if end == first else _PIECE_LINES
             yield from elements
             first = end
+
+    @staticmethod
+    def _cut(element: _Element) -> tuple[list[_Element], int]:
+        """An element that fills a piece: a list or quote goes on with its last member, any other is read again."""
+        heads = [
+            (index, element.first + token.map[0])
+            for index, token in enumerate(element.tokens)
+            if token.level == 1 and token.nesting >= 0 and token.map
+        ]
+        if element.tokens[0].type not in _CONTAINERS or len(heads) < 2 or heads[-1][1] == element.first:
+            return [], element.first
+        index, line = heads[-1]
+        return [_Element([*element.tokens[:index], element.tokens[-1]], element.first, line)], line
 
     def _piece_end(self, first: int, size: int) -> int:
         limit = self._lines.starts[first] + size * (_PIECE_CHARS // _PIECE_LINES)
@@ -111,8 +133,9 @@ class _MarkdownReader:
         token = element.tokens[0]
         start, end = self._lines.span(element.first, element.end)
         if token.type == "heading_open":
-            path = self.outline.enter(int(token.tag[1:]), self._heading(element.tokens[1].content))
-            yield Block(BlockKind.HEADING, start, end, path)
+            name = self._heading(element.tokens[1].content)
+            path = self.outline.enter(int(token.tag[1:]), name)
+            yield Block(BlockKind.HEADING if name else BlockKind.PARAGRAPH, start, end, path)
         elif token.type in _CONTAINERS and end - start > _WHOLE_CHARS:
             yield from self._members(element)
         elif token.type in _KINDS and end > start:
@@ -148,7 +171,8 @@ class _MarkdownReader:
 
     def _heading(self, content: str) -> str:
         """Name of a heading: its text without inline markup."""
-        if len(content) > _HEADING_CHARS:
+        marks = len(_MARKUP.findall(content))
+        if not marks or len(content) > _HEADING_CHARS or marks > _HEADING_MARKS:
             return " ".join(content.split())
         parts = []
         for token in self._inline.parseInline(content)[0].children or ():
