@@ -13,7 +13,7 @@ from affidavit.query.v1.query_service_pb2_grpc import QueryServiceStub
 from affidavit.receipt.v1.receipt_service_pb2_grpc import ReceiptServiceStub
 
 from services.embedded.folder import Endpoints
-from services.kernel.rpc import MAX_MESSAGE_BYTES
+from services.kernel.channels import OPTIONS
 
 DEFAULT_DATA_DIR = Path("affidavit-data")
 DataDir = Annotated[
@@ -41,9 +41,5 @@ class Client:
     def _channel(self, role: str) -> grpc.Channel:
         address = self._address or self._roles[role]
         if address not in self._channels:
-            options = (
-                ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-                ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-            )
-            self._channels[address] = grpc.insecure_channel(address, options=options)
+            self._channels[address] = grpc.insecure_channel(address, options=OPTIONS)
         return self._channels[address]

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import grpc
 import typer
@@ -20,11 +20,12 @@ from services.cli.client import DEFAULT_DATA_DIR, Address, DataDir
 from services.cli.output import Exit, JsonFlag, print_json, say
 from services.embedded import children
 from services.embedded.folder import Endpoints
-from services.embedder.main import check_model
 from services.kernel.errors import Unavailable
-from services.kernel.settings import NodeSettings
-from services.receipt.main import check_key
 
+if TYPE_CHECKING:
+    from services.kernel.settings import NodeSettings
+
+# Services and settings are imported where they are used: every command would wait for them otherwise.
 _LOW_BYTES = 2 * 1024**3
 _FULL_BYTES = 200 * 1024**2
 
@@ -46,7 +47,7 @@ class Finding:
     fatal: bool = True
 
 
-Check = Callable[[NodeSettings, bool], Iterator[Finding]]
+Check = Callable[["NodeSettings", bool], Iterator[Finding]]
 
 
 def doctor(
@@ -56,6 +57,8 @@ def doctor(
     json_output: JsonFlag = False,
 ) -> None:
     """Look for what keeps affidavit from working; exit code 0 when nothing was found."""
+    from services.kernel.settings import NodeSettings
+
     settings = NodeSettings(data_dir=data_dir.absolute())
     serve = address or listen or settings.listen
     settings = settings.model_copy(update={"listen": serve})
@@ -131,6 +134,8 @@ def _check_orphans(settings: NodeSettings, running: bool) -> Iterator[Finding]:
 
 
 def _check_key(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
+    from services.receipt.main import check_key
+
     problem = check_key(settings.data_dir)
     if problem:
         yield Finding(
@@ -139,6 +144,8 @@ def _check_key(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
 
 
 def _check_model(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
+    from services.embedder.main import check_model
+
     problem = check_model(settings.data_dir)
     if problem:
         yield Finding("embedding model", problem, "install the package again: `make setup`")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from services import topology
 from services.cli.client import DEFAULT_DATA_DIR, DataDir
 from services.cli.output import JsonFlag, explained, print_json, say
-from services.embedded import node
 from services.embedded.folder import Endpoints
 from services.kernel.errors import Rejected
-from services.kernel.settings import NodeSettings
-from services.kernel.telemetry import configure_logging
+
+if TYPE_CHECKING:
+    from services.kernel.settings import NodeSettings
 
 Listen = Annotated[str | None, typer.Option("--listen", help="host:port to serve on; loopback only.")]
 LogLevel = Annotated[str, typer.Option("--log-level", envvar="AFFIDAVIT_LOG_LEVEL", help="debug, info, warning, error")]
@@ -29,6 +29,9 @@ def up(
     json_output: JsonFlag = False,
 ) -> None:
     """Start everything on this machine: log, tables, vector engine and all eight roles. Stop with Ctrl-C."""
+    from services.embedded import node
+    from services.kernel.telemetry import configure_logging
+
     configure_logging(log_level)
 
     def announce(endpoints: Endpoints) -> None:
@@ -50,6 +53,9 @@ def run(
     log_level: LogLevel = "warning",
 ) -> None:
     """Run some roles against servers that run elsewhere (AFFIDAVIT_NATS_URL, AFFIDAVIT_POSTGRES_DSN)."""
+    from services.embedded import node
+    from services.kernel.telemetry import configure_logging
+
     configure_logging(log_level)
     chosen = list(topology.ROLE_NAMES) if roles == ["all"] else roles
     with explained():
@@ -60,6 +66,8 @@ def run(
 
 
 def _settings(data_dir: Path, listen: str | None) -> NodeSettings:
+    from services.kernel.settings import NodeSettings
+
     if listen is None:
         return NodeSettings(data_dir=data_dir.absolute())
     return NodeSettings(data_dir=data_dir.absolute(), listen=listen)

@@ -17,7 +17,7 @@ from affidavit.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc
 from services import topology
 from services.embedded.children import Child, NatsServer, Postgres, RoleProcess, free_port
 from services.embedded.folder import DataFolder, Endpoints
-from services.kernel import rpc
+from services.kernel import channels
 from services.kernel.errors import Unavailable
 from services.kernel.runner import Node, Wire
 from services.kernel.settings import NodeSettings
@@ -147,7 +147,7 @@ async def _keep_alive(children: Sequence[Child]) -> None:
 
 
 async def _create_first_crate(endpoints: Endpoints) -> None:
-    async with rpc.channel(endpoints.listen) as channel:
+    async with channels.channel(endpoints.listen) as channel:
         stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
         deadline = asyncio.get_running_loop().time() + _READY_S
         while True:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,30 +17,11 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
-from services.kernel import telemetry
+from services.kernel import channels, telemetry
 from services.kernel.auth import LOCAL_OWNER, Grants, Principal
 from services.kernel.errors import Failure, Rejected, outcome
 
 _log = logging.getLogger("affidavit.rpc")
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-_OPTIONS = (
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-)
-_RETRIES = {
-    "methodConfig": [
-        {
-            "name": [{}],
-            "retryPolicy": {
-                "maxAttempts": 4,
-                "initialBackoff": "0.1s",
-                "maxBackoff": "2s",
-                "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE"],
-            },
-        }
-    ]
-}
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _PUBLIC = ("/grpc.health.", "/grpc.reflection.")
 _UNSCOPED = ("/affidavit.ingest.v1.IngestService/ListCrates",)
@@ -65,19 +45,6 @@ class Servicer:
     name: str
     add: Callable[[Any, grpc.aio.Server], None]
     servicer: Any
-
-
-def channel(address: str) -> grpc.aio.Channel:
-    """Open a channel to a role; calls are retried while it is unavailable.
-
-    Args:
-        address: host:port.
-
-    Returns:
-        The channel.
-    """
-    options = (*_OPTIONS, ("grpc.service_config", json.dumps(_RETRIES)))
-    return grpc.aio.insecure_channel(address, options=options)
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
@@ -222,7 +189,7 @@ class Server:
 
     def __init__(self, *, listen: str, grants: Grants, servicers: tuple[Servicer, ...]) -> None:
         self.address = listen
-        self._server = grpc.aio.server(interceptors=(GuardInterceptor(grants=grants),), options=_OPTIONS)
+        self._server = grpc.aio.server(interceptors=(GuardInterceptor(grants=grants),), options=channels.OPTIONS)
         self._health = health_aio.HealthServicer()
         self._names = tuple(servicer.name for servicer in servicers)
         for servicer in servicers:

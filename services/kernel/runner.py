@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from services import topology
-from services.kernel import auth, rpc, telemetry
+from services.kernel import auth, channels, rpc, telemetry
 from services.kernel.blobs import FolderBlobs
 from services.kernel.bus import Bus
 from services.kernel.db import Database
@@ -95,7 +95,7 @@ class Context:
         """
         address = self.settings.addresses.get(role, self.settings.listen)
         if address not in self._channels:
-            self._channels[address] = rpc.channel(address)
+            self._channels[address] = channels.channel(address)
         return self._channels[address]
 
     async def applied(self, projection: str, position: int, timeout_s: float = 10.0) -> bool:
