@@ -25,6 +25,8 @@ from services.ingest.domain.normalize.yaml_records import read_yaml
 _MESSAGE_CHARS = 50_000
 _TITLE_CHARS = 500
 _MOST_NOTICES = 50
+# White space and byte order marks of any charset.
+_BLANK_BYTES = b" \t\r\n\x0b\x0c\x00\xef\xbb\xbf\xff\xfe"
 
 
 def normalize(body: bytes, *, source_id: str, media_type: str, charset: str) -> Normalized:
@@ -45,7 +47,7 @@ def normalize(body: bytes, *, source_id: str, media_type: str, charset: str) -> 
     """
     stated, parameter = _content_type(media_type)
     kind = format_of(body, source_id=source_id, media_type=stated)
-    if kind is Format.MAIL and body.strip():
+    if kind is Format.MAIL and body.strip(_BLANK_BYTES):
         return _normalized(kind, *read_mail(body), source_id)
     inner = (Declared("meta tag", declared_in_html(body)),) if kind is Format.HTML else ()
     decoded = decode(body, (*inner, Declared("request", charset or parameter)))

@@ -144,10 +144,15 @@ class JsonTree:
         """End of a container that is small enough for one record, 0 if it isn't."""
         if not self._stack or (len(self._stack) == 1 and self._text[position] == "["):
             return 0
+        snippet = self._text[position : position + self._limit]
         try:
-            value, size = self._decoder.raw_decode(self._text[position : position + self._limit])
+            value, size = self._decoder.raw_decode(snippet)
         except (json.JSONDecodeError, RecursionError):
             # Too large, or broken; entering it tells which.
+            return 0
+        if snippet.count("[", 0, size) + snippet.count("{", 0, size) > MAX_DEPTH - len(self._stack) and (
+            _depth(value) > MAX_DEPTH - len(self._stack)
+        ):
             return 0
         if self._stack[-1] == "]" and isinstance(value, dict) and len(self.samples) < _SAMPLES:
             self.samples.append(value)
@@ -184,6 +189,14 @@ class JsonTree:
             f"invalid JSON at line {line_number(self._text, position)}, column {column}: {what}; "
             "correct the file, or send it as text/plain"
         )
+
+
+def _depth(value: object) -> int:
+    depth, level = 0, [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        level = [member for item in level for member in (item.values() if isinstance(item, dict) else item)]
+    return depth
 
 
 def read_json(content: MappedText, charset: str, *, limit: int = RECORD_CHARS) -> tuple[Reading, list[dict[str, Any]]]:

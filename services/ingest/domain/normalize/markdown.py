@@ -144,7 +144,7 @@ class _MarkdownReader:
             )
 
     def _members(self, element: _Element) -> Iterator[Block]:
-        """Blocks of the members of a large container, each from its first line to where the next one starts."""
+        """Blocks of the members of a large container."""
         offset = element.first - (element.tokens[0].map or [0])[0]
         level = element.tokens[0].level + 1
         heads = [
@@ -153,14 +153,15 @@ class _MarkdownReader:
             if token.level == level and token.nesting >= 0 and token.map
         ]
         place = element.first
-        for number, (index, token, _, end) in enumerate(heads):
+        for number, (index, token, start, end) in enumerate(heads):
             stop = heads[number + 1][0] if number + 1 < len(heads) else len(element.tokens) - 1
-            if token.type == "heading_open" or token.type not in _KINDS:
-                kind: BlockKind = BlockKind.PARAGRAPH
-                yield Block(kind, *self._lines.span(place, max(end, place + 1)), self.outline.path)
-            else:
-                yield from self._blocks_of(_Element(element.tokens[index:stop], place, max(end, place + 1)))
-            place = max(end, place + 1)
+            first = max(place, start)
+            place = max(end, first + 1)
+            if token.type in _KINDS:
+                yield from self._blocks_of(_Element(element.tokens[index:stop], first, place))
+            elif token.type == "heading_open":
+                # A heading in a list or quote bounds no section.
+                yield Block(BlockKind.PARAGRAPH, *self._lines.span(first, place), self.outline.path)
 
     def _context(self, token: Token, first: int, size: int) -> str:
         """The header row of a table that is likely to be cut."""

@@ -42,7 +42,7 @@ def _events(text: str) -> Iterator[_Event]:
                 continue
             place = (first.index, last.index, first.line + 1)
             if isinstance(event, yaml.ScalarEvent):
-                yield _Event("scalar", *place, clean(event.value), event.style is None)
+                yield _Event("scalar", *place, clean(event.value), not event.style)
             elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
                 yield _Event("map" if isinstance(event, yaml.MappingStartEvent) else "list", *place)
             elif isinstance(event, yaml.CollectionEndEvent):
