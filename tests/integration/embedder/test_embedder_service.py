@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from services.embedder.main import _Check, wire
 from services.embedder.models import CrateModels
 from services.embedder.scheduler import BatchScheduler
-from services.kernel import rpc
+from services.kernel import channels
 from services.kernel.errors import Corrupt
 from services.kernel.runner import Node
 from services.kernel.settings import NodeSettings
@@ -42,7 +42,7 @@ async def served(node_settings: NodeSettings, monkeypatch: pytest.MonkeyPatch) -
             node = Node(settings=node_settings, wires={"embedder": wire})
             await node.start()
             stack.push_async_callback(node.stop)
-            channel = rpc.channel(node.server.address)
+            channel = channels.channel(node.server.address)
             stack.push_async_callback(channel.close)
             assert await node.problems() == {}
             return pb_grpc.EmbedderServiceStub(channel)
@@ -257,7 +257,9 @@ async def test_a_hanging_provider_is_not_ready(
     assert not model.ready
 
 
-async def test_loopback_providers_can_be_forbidden(served: Starter, log: World, provider_server: ProviderServer) -> None:
+async def test_loopback_providers_can_be_forbidden(
+    served: Starter, log: World, provider_server: ProviderServer
+) -> None:
     await log.configure(remote(provider_server), revision=2)
     await log.start_generation(model_id="text-embedding-x", dimension=DIMENSION)
     stub = await served(AFFIDAVIT_ALLOW_LOOPBACK_PROVIDERS="false")
