@@ -25,6 +25,7 @@ _STOP_TIMEOUT_S = 20.0
 _DEATH_NOTICE_S = 2.0
 _CALL_TIMEOUT_S = 120.0
 _FAILURES: dict[str, type[Failure]] = {"rejected": Rejected, "conflict": Conflict, "corrupt": Corrupt}
+_LOST = (OSError, asyncio.IncompleteReadError, FrameError)
 
 T = TypeVar("T")
 
@@ -128,20 +129,23 @@ class VectorEngineProcess:
         Raises:
             Unavailable: The engine is stopped, doesn't start, doesn't answer in time, or died twice.
         """
-        for attempt in (1, 2):
-            await self._ensure_running()
-            try:
-                async with self._connection() as connection:
-                    return await work(connection)
-            except TimeoutError as error:
-                raise Unavailable(
-                    "the vector engine doesn't answer in time; try again, or restart the index"
-                ) from error
-            except (OSError, asyncio.IncompleteReadError, FrameError) as error:
-                await self._notice_death()
-                if attempt == 2:
-                    raise Unavailable("the vector engine died twice in one call; look at its last messages") from error
-        raise AssertionError("unreachable")
+        try:
+            return await self._attempt(work)
+        except _LOST:
+            await self._notice_death()
+        try:
+            return await self._attempt(work)
+        except _LOST as error:
+            await self._notice_death()
+            raise Unavailable("the vector engine died twice in one call; look at its last messages") from error
+
+    async def _attempt(self, work: Callable[[EngineConnection], Awaitable[T]]) -> T:
+        await self._ensure_running()
+        try:
+            async with self._connection() as connection:
+                return await work(connection)
+        except TimeoutError as error:
+            raise Unavailable("the vector engine doesn't answer in time; try again, or restart the index") from error
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[EngineConnection]:

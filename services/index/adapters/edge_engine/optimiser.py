@@ -1,6 +1,7 @@
 """The child of the engine that indexes a copied shard: `python -m services.index.adapters.edge_engine.optimiser`.
 
-It runs at the lowest priority on one thread, and ends with its engine.
+It runs on one thread and ends with its engine. Its priority is low, so that who waits for an answer is served first, but
+not the lowest: beside an embedding model that keeps every core busy for hours, that would stop it altogether.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_NICENESS = 10
 
 
 def main() -> int:
@@ -26,7 +28,7 @@ def main() -> int:
     parser.add_argument("--dimension", type=int, required=True)
     parser.add_argument("--engine", type=int, required=True)
     chosen = parser.parse_args()
-    os.setpriority(os.PRIO_PROCESS, 0, 19)
+    os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The engine's loop never ends before its process does, so the signal can't come too early.
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
