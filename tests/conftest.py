@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -26,25 +27,32 @@ def postgres_server() -> Iterator[str]:
     # Not below pytest's own folder: another session closes that for the user that Postgres runs as.
     with tempfile.TemporaryDirectory(prefix="affidavit-test-") as root:
         Path(root).chmod(0o755)
-        folder = DataFolder(Path(root))
-        folder.claim()
-        server = Postgres(folder, fsync=False)
-        asyncio.run(server.start())
-        yield server.dsn
-        server.stop()
-        folder.release()
+        with owned(Path(root)) as folder:
+            server = Postgres(folder, fsync=False)
+            asyncio.run(server.start())
+            yield server.dsn
+            server.stop()
 
 
 @pytest.fixture
 async def nats_url(tmp_path: Path) -> AsyncIterator[str]:
     """URL of an empty nats-server of this test."""
-    folder = DataFolder(tmp_path / "nats-data")
+    with owned(tmp_path / "nats-data") as folder:
+        server = NatsServer(folder)
+        await server.start()
+        yield server.url
+        server.stop()
+
+
+@contextlib.contextmanager
+def owned(path: Path) -> Iterator[DataFolder]:
+    """A data folder that is given free, whatever happens."""
+    folder = DataFolder(path)
     folder.claim()
-    server = NatsServer(folder)
-    await server.start()
-    yield server.url
-    server.stop()
-    folder.release()
+    try:
+        yield folder
+    finally:
+        folder.release()
 
 
 @pytest.fixture

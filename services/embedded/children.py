@@ -23,6 +23,7 @@ from services.kernel.errors import Unavailable
 _START_S = 60.0
 _STOP_S = 10.0
 _POLL_S = 0.01
+_PORTS = 3
 _SERVICE_USER = "nobody"
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 # A Unix socket's path has room for 107 bytes, and Postgres adds its own file name.
@@ -97,23 +98,47 @@ class Child:
             self._process.wait(_STOP_S)
 
 
-class NatsServer(Child):
-    """The log's server: every acknowledged write is on disk.
+class Server(Child):
+    """A server on a loopback port that nobody else uses; a restart keeps the port.
 
     Attributes:
-        url: Its address, the same after a restart.
+        port: The port.
     """
+
+    port = 0
+
+    async def start(self) -> None:
+        """See Child; the first start tries other ports when another program was faster."""
+        attempts = 1 if self.port else _PORTS
+        while True:
+            self.port = self.port or free_port()
+            try:
+                await super().start()
+            except Unavailable:
+                attempts -= 1
+                if not attempts:
+                    raise
+                self.port = 0
+            else:
+                return
+
+
+class NatsServer(Server):
+    """The log's server: every acknowledged write is on disk."""
 
     def __init__(self, folder: DataFolder) -> None:
         super().__init__(name="nats-server", log=folder / "nats" / "nats-server.log")
         self._home = folder / "nats"
-        self._port = free_port()
-        self.url = f"nats://127.0.0.1:{self._port}"
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"nats://127.0.0.1:{self.port}"
 
     async def prepare(self) -> None:
         """Write its configuration."""
         (self._home / "nats-server.conf").write_text(
-            f"listen: 127.0.0.1:{self._port}\nmax_payload: 1MB\n"
+            f"listen: 127.0.0.1:{self.port}\nmax_payload: 1MB\n"
             f'jetstream {{ store_dir: "{self._home / "store"}", sync_interval: always }}\n'
         )
 
@@ -123,15 +148,11 @@ class NatsServer(Child):
 
     async def ready(self) -> bool:
         """See Child."""
-        return await _accepts(self._port)
+        return await _accepts(self.port)
 
 
-class Postgres(Child):
-    """The tables' server, run as another user when we are root.
-
-    Attributes:
-        dsn: Its address, the same after a restart.
-    """
+class Postgres(Server):
+    """The tables' server, run as another user when we are root."""
 
     stop_signal = signal.SIGINT
 
@@ -140,9 +161,12 @@ class Postgres(Child):
         self._home = folder / "postgres"
         self._cluster = self._home / "cluster"
         self._binaries = _postgres_binaries()
-        self._port = free_port()
         self._fsync = fsync
-        self.dsn = f"postgresql://affidavit@127.0.0.1:{self._port}/postgres"
+
+    @property
+    def dsn(self) -> str:
+        """Its address."""
+        return f"postgresql://affidavit@127.0.0.1:{self.port}/postgres"
 
     async def prepare(self) -> None:
         """Create the cluster the first time; end what a killed parent may have left on it."""
@@ -168,12 +192,12 @@ class Postgres(Child):
         if not self._fsync:
             options += ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
         flags = [flag for option in options for flag in ("-c", option)]
-        return [self._binaries / "postgres", "-D", self._cluster, "-p", str(self._port), "-k", socket_folder, *flags]
+        return [self._binaries / "postgres", "-D", self._cluster, "-p", str(self.port), "-k", socket_folder, *flags]
 
     async def ready(self) -> bool:
         """See Child."""
         probe = await asyncio.create_subprocess_exec(
-            self._binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self._port)
+            self._binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)
         )
         return await probe.wait() == 0
 

@@ -12,7 +12,7 @@ from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
 from affidavit.ingest.v1 import settings_pb2
 from google.protobuf.message import Message
 
-from services.kernel import rpc
+from services.kernel import channels
 from services.kernel.blobs import FolderBlobs
 from services.kernel.bus import Bus, decode_message
 from services.kernel.envelope import Event
@@ -61,7 +61,7 @@ class World:
     async def start(self) -> None:
         self.node = Node(settings=self.settings, wires=self._wires)
         await self.node.start()
-        self.channel = rpc.channel(self.node.server.address)
+        self.channel = channels.channel(self.node.server.address)
 
     async def stop(self) -> None:
         await self.channel.close()

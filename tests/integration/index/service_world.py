@@ -21,7 +21,7 @@ from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
 from google.protobuf.message import Message
 
 from services.index.main import wire
-from services.kernel import rpc
+from services.kernel import channels, rpc
 from services.kernel.blobs import FolderBlobs
 from services.kernel.bus import Bus, decode_message
 from services.kernel.envelope import Event
@@ -112,7 +112,7 @@ class World:
 
         self.node = Node(settings=self.settings, wires={"embedder": embedder, "index": index})
         await self.node.start()
-        self._channel = rpc.channel(self.node.server.address)
+        self._channel = channels.channel(self.node.server.address)
         self.index = pb_grpc.IndexServiceStub(self._channel)
 
     async def stop(self) -> None:

@@ -25,7 +25,7 @@ from affidavit.receipt.v1 import receipt_service_pb2_grpc as receipt_grpc
 
 from services.citation.main import wire as wire_citation
 from services.index.domain.analysis import analyse_query, analyse_text
-from services.kernel import rpc
+from services.kernel import channels, rpc
 from services.kernel.bus import Bus
 from services.kernel.errors import Failure
 from services.kernel.runner import Context, Node, Role, Wire
@@ -202,7 +202,7 @@ class QueryWorld:
         }
         self._node = Node(settings=self.settings, wires=wires)
         await self._node.start()
-        self.channel = rpc.channel(self._node.server.address)
+        self.channel = channels.channel(self._node.server.address)
         self.query = pb_grpc.QueryServiceStub(self.channel)
 
     async def configure(self, crate: str = CRATE, **settings: Any) -> None:

@@ -16,7 +16,7 @@ from affidavit.receipt.v1 import receipt_service_pb2 as pb
 from affidavit.receipt.v1 import receipt_service_pb2_grpc as pb_grpc
 
 from services import topology
-from services.kernel import rpc
+from services.kernel import channels
 from services.kernel.bus import Bus
 from services.kernel.runner import Context, Node, Role
 from services.kernel.settings import NodeSettings
@@ -71,7 +71,7 @@ class World:
 
         self.node = Node(settings=self.settings, wires={"receipt": receipt})
         await self.node.start()
-        self._channel = rpc.channel(self.node.server.address)
+        self._channel = channels.channel(self.node.server.address)
         self.stub = pb_grpc.ReceiptServiceStub(self._channel)
 
     async def stop(self) -> None:
