@@ -35,9 +35,8 @@ texts = st.lists(st.one_of(st.sampled_from(MARKS), st.text(max_size=12)), max_si
 def checked(body: bytes, name: str, charset: str = "", media_type: str = "") -> Normalized | None:
     try:
         document = normalize(body, source_id=name, media_type=media_type, charset=charset)
-    except InvalidDocument as error:
-        assert len(str(error)) > 20
-        str(error).encode("utf-8")
+    except InvalidDocument as refusal:
+        str(refusal).encode("utf-8")
         return None
     assert_spans(body, document)
     return document
@@ -66,11 +65,15 @@ def test_any_bytes_are_read_or_refused(body: bytes, name: str, label: str) -> No
     checked(body, name, label)
 
 
-plain_texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00", exclude_categories=("Cc",)), max_size=60)
+plain_texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00", exclude_categories=["Cc"]), max_size=60)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(plain_texts, min_size=1, max_size=8), st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["a.txt", "a.md", "a.rst", "a.csv"]))
+@given(
+    st.lists(plain_texts, min_size=1, max_size=8),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(["a.txt", "a.md", "a.rst", "a.csv"]),
+)
 def test_verbatim_formats_keep_every_character(lines: list[str], end: str, name: str) -> None:
     body = end.join(lines).encode()
     document = checked(body, name)
@@ -89,6 +92,7 @@ values = st.recursive(
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(values, st.sampled_from([None, 1]), st.booleans())
+@example({"00": [{}], "0": None, "": [{}]}, None, False)
 def test_json_records_hold_every_scalar(value: object, indent: int | None, ascii_only: bool) -> None:
     body = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     document = checked(body, "a.json")
@@ -112,7 +116,11 @@ words = st.text(string.ascii_letters + "éжк ", min_size=1, max_size=12)
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.lists(st.one_of(words, st.just('a "quoted"\ncell, too')), min_size=2, max_size=4), min_size=2, max_size=8))
+@given(
+    st.lists(
+        st.lists(st.one_of(words, st.just('a "quoted"\ncell, too')), min_size=2, max_size=4), min_size=2, max_size=8
+    )
+)
 def test_csv_rows_come_back(rows: list[list[str]]) -> None:
     lines = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows]
     document = checked("\n".join(lines).encode(), "a.csv")
@@ -121,7 +129,10 @@ def test_csv_rows_come_back(rows: list[list[str]]) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(words.filter(str.strip), min_size=1, max_size=10), st.sampled_from(["<p>{}</p>", "<div>{}", "<li>{}</li>", "<h2>{}</h2>", "<td>{}", "{}<br>"]))
+@given(
+    st.lists(words.filter(str.strip), min_size=1, max_size=10),
+    st.sampled_from(["<p>{}</p>", "<div>{}", "<li>{}</li>", "<h2>{}</h2>", "<td>{}", "{}<br>"]),
+)
 def test_html_keeps_the_words_in_order(pieces: list[str], frame: str) -> None:
     body = "".join(frame.format(piece) for piece in pieces).encode()
     document = checked(body, "a.html")
@@ -131,7 +142,15 @@ def test_html_keeps_the_words_in_order(pieces: list[str], frame: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(words.filter(str.strip), st.sampled_from(["utf-8", "koi8-r", "utf-16"]), st.sampled_from(["base64", "quoted-printable", "8bit"])), min_size=1, max_size=4)
+    st.lists(
+        st.tuples(
+            words.filter(str.strip),
+            st.sampled_from(["utf-8", "koi8-r", "utf-16"]),
+            st.sampled_from(["base64", "quoted-printable", "8bit"]),
+        ),
+        min_size=1,
+        max_size=4,
+    )
 )
 def test_mail_parts_come_back_whatever_their_encoding(parts: list[tuple[str, str, str]]) -> None:
     body = b"From: a\r\nSubject: s\r\nContent-Type: multipart/mixed; boundary=BB\r\n\r\n"

@@ -11,7 +11,7 @@ SAMPLES = {
     "koi8-r": "Срок хранения записей 7 лет. Ответственный: архив.",
     "cp1252": "Le café est fermé à midi. Où est passée la clé du dépôt ?",
     "cp1250": "Kocioł jest sprawdzany każdego marca. Źródło: dział techniczny.",
-    "cp1253": "Ο λέβητας ελέγχεται κάθε Μάρτιο.",
+    "cp1253": "Κάθε Μάρτιο ελέγχεται στον λέβητα.",
     "cp932": "ボイラーは毎年三月に点検される。担当は設備課です。",
     "euc_jp": "ボイラーは毎年三月に点検される。担当は設備課です。",
     "gb18030": "锅炉每年三月检查一次。负责人是设备科。",
@@ -61,7 +61,9 @@ def test_latin_1_with_c1_bytes_is_windows_1252() -> None:
     assert read(b"\x93quoted\x94 text", "a.txt", charset="iso-8859-1").text == "“quoted” text"
 
 
-@pytest.mark.parametrize("label", ["rot13", "base64", "idna", "utf-7", "unicode_escape", "no such", "", "x" * 60, "\x00", "bogus"])
+@pytest.mark.parametrize(
+    "label", ["rot13", "base64", "idna", "utf-7", "unicode_escape", "no such", "", "x" * 60, "\x00", "bogus"]
+)
 def test_what_is_no_charset_has_no_codec(label: str) -> None:
     assert codecs_of(label, b"") == ()
 
@@ -73,7 +75,7 @@ def test_an_unknown_charset_is_told_and_the_evidence_followed() -> None:
 
 
 def test_gb2312_label_over_gb18030_characters() -> None:
-    text = "人名：㐀㒨，编号 𠀀。" * 3
+    text = "人名㐀㒨、编号 𠀀。" * 3
     document = read(text.encode("gb18030"), "a.txt", charset="gb2312")
     assert (document.text, document.charset) == (text, "gb18030")
 
@@ -163,9 +165,15 @@ def test_control_characters_make_it_binary() -> None:
         read(bytes(range(1, 32)) * 4, "a.txt")
 
 
-@pytest.mark.parametrize("codec", ["cp932", "shift_jis_2004", "euc_jis_2004", "big5hkscs", "iso2022_jp", "iso2022_kr", "hz"])
+@pytest.mark.parametrize(
+    "codec", ["cp932", "shift_jis_2004", "euc_jis_2004", "big5hkscs", "iso2022_jp", "iso2022_kr", "hz"]
+)
 def test_spans_hold_in_codecs_that_are_hard_to_cut(codec: str) -> None:
-    words = {"hz": "检查 test ~\nplain\n", "iso2022_kr": "보일러 test\n점검 ~ two\n", "big5hkscs": "Ê̄ê̌ 鍋爐 test\nplain\n"}
+    words = {
+        "hz": "检查 test ~\nplain\n",
+        "iso2022_kr": "보일러 test\n점검 ~ two\n",
+        "big5hkscs": "Ê̄ê̌ 鍋爐 test\nplain\n",
+    }
     text = words.get(codec, "点検 test ~ か゚\nplain\n" if "2004" in codec else "点検 test ~\nplain\n")
     body = text.encode(codec)
     document = read(body, "a.txt", charset=codec)
@@ -179,6 +187,42 @@ def test_codes_that_do_not_encode_back_are_not_verbatim() -> None:
     assert_spans(body + b"plain words here\n" * 3, document)
     assert document.charset == "cp932"
     assert document.text.startswith("≒ = ≒ and")
+
+
+def test_nul_between_shift_sequences() -> None:
+    body = "点検".encode("iso2022_jp") + b"\x00 plain"
+    document = read(body, "a.txt", charset="iso-2022-jp")
+    assert document.text == "点検\ufffd plain"
+    assert document.notices == ("1 NUL character replaced by U+FFFD at byte 10",)
+    mixed = b"\x1b\x00$B=D0F and \x1b$B=D0F\x1b(B"
+    assert read(mixed, "a.txt", charset="iso-2022-jp").text.count("\ufffd") == 1
+
+
+def test_a_label_under_which_plain_ascii_reads_differently_is_not_followed() -> None:
+    document = read("Plain ASCII words.", "a.txt", charset="cp037")
+    assert (document.text, document.charset, len(document.notices)) == ("Plain ASCII words.", "utf-8", 1)
+
+
+def test_valid_utf_8_wins_over_a_legacy_label_unless_it_may_be_chance() -> None:
+    document = read("Größe und Länge", "a.txt", charset="iso-8859-1")
+    assert (document.text, document.charset) == ("Größe und Länge", "utf-8")
+    assert "the bytes are valid UTF-8" in document.notices[0]
+    few = "é".encode()
+    assert read(few, "a.txt", charset="gb18030").charset == "gb18030"
+    assert read("é".encode() * 4, "a.txt", charset="gb18030").charset == "utf-8"
+
+
+def test_the_guess_looks_at_the_lines_with_accents() -> None:
+    head = b"Plain ASCII line of a long file.\n" * 4_000
+    document = read(head + SAMPLES["cp1251"].encode("cp1251") + b"\n" + head, "a.txt", charset="iso-8859-1")
+    assert (document.charset, document.text.count("\u0430") > 2) == ("cp1251", True)
+    long_line = (SAMPLES["cp1251"] * 1_500).encode("cp1251")
+    assert read(long_line, "a.txt").charset == "cp1251"
+
+
+def test_escape_sequences_that_are_no_charset_stay() -> None:
+    assert read("\x1b[1mbold\x1b[0m \x1b$B!", "a.txt").charset == "utf-8"
+    assert read("\x1b$B!", "a.txt").charset == "utf-8"
 
 
 def test_ebcdic_is_read_when_declared() -> None:

@@ -40,7 +40,9 @@ def test_ragged_rows_are_kept_and_counted() -> None:
     document = read("a,b\n1\n1,2\n1,2,3\n", "t.csv")
     assert len(document.blocks) == 4
     assert document.notices == ("2 rows have another number of cells than the first row, the first at line 2",)
-    assert read("a,b\n1\n", "t.csv").notices == ("1 row has another number of cells than the first row, the first at line 2",)
+    assert read("a,b\n1\n", "t.csv").notices == (
+        "1 row has another number of cells than the first row, the first at line 2",
+    )
 
 
 def test_a_quote_that_never_closes_swallows_nothing() -> None:

@@ -43,6 +43,11 @@ def test_media_type_then_name_then_content(body: str, name: str, media_type: str
     assert read(body, name, media_type).media_type == expected
 
 
+def test_a_sniffed_format_is_refused_as_a_stated_one() -> None:
+    with pytest.raises(InvalidDocument, match="nested deeper"):
+        read(("<html>" + "<div>" * 1_000).encode("utf-16"), "page")
+
+
 def test_wide_html_without_name_is_found_by_its_text() -> None:
     assert read("<html><p>x</p></html>".encode("utf-16"), "page").media_type == "text/html"
 

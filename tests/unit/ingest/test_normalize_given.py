@@ -25,7 +25,9 @@ G04_TEXT = bytes.fromhex(
     "d1f0eeea20f5f0e0ede5ede8ff20e7e0efe8f1e5e920972037 20ebe5f22e20cef2e2e5f2f1f2e2e5ededfbe93a20e0f0f5e8e22e"
 )
 G04 = (
-    b'<html><head><meta charset="windows-1251"><title>Archive</title></head><body><p>' + G04_TEXT + b"</p></body></html>"
+    b'<html><head><meta charset="windows-1251"><title>Archive</title></head><body><p>'
+    + G04_TEXT
+    + b"</p></body></html>"
 )
 G04_READS = "Срок хранения записей — 7 лет. Ответственный: архив."
 

@@ -99,7 +99,7 @@ def test_a_page_that_breaks_off_says_where(body: str, text: str) -> None:
         ("1 < 2 <3 <> <- ok", "1 < 2 <3 <> <- ok"),
         ("a</>b</ c>d<?php x ?>e<![CDATA[f]]>g", "abdeg"),
         ("<p title='a>b' data-x=\"c>d\" e=f>x</p>", "x"),
-        ("<p a=b\"c>x</p>", "x"),
+        ('<p a=b"c>x</p>', "x"),
         ("<p a= >x</p>", "x"),
         ("<p =x>x</p>", "x"),
         ("a<!-->b<!--->c<!-- --!>d", "abcd"),
@@ -203,6 +203,18 @@ def test_where_a_page_states_its_charset(head: str, codec: str) -> None:
 def test_a_meta_tag_that_claims_utf_16_is_read_as_utf_8() -> None:
     document = read('<meta charset="utf-16"><p>Größe</p>', "a.html")
     assert (document.charset, document.text, document.notices) == ("utf-8", "Größe", ())
+
+
+def test_white_space_in_preformatted_text_and_repeated_attributes() -> None:
+    assert read("<pre>a<b> </b><i>\n </i>c</pre>", "a.html").text == "a \n c"
+    assert read("<meta name=x name=y content=z><p hidden=a hidden>no</p><textarea>1<textarea>2", "a.html").metadata == (
+        ("x", "z"),
+    )
+
+
+def test_separators_beside_text_that_maps_as_a_whole() -> None:
+    body = "<p>点検\u3000</p><p>二\x00</p>\x00<p>x</p>".encode("iso2022_jp")
+    assert read(body, "a.html", charset="iso-2022-jp").text == "点検\n\n二\ufffd\n\n\ufffd\n\nx"
 
 
 def test_nul_and_broken_bytes_inside_a_page() -> None:

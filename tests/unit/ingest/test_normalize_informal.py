@@ -40,6 +40,11 @@ def test_what_is_no_chat(text: str) -> None:
     assert read(text, "c.txt").form == "text"
 
 
+def test_many_names_are_bounded() -> None:
+    document = read("".join(f"[12:01] name{number}: hi\n" for number in range(60)), "c.txt")
+    assert dict(document.metadata)["participants"].count("name") == 50
+
+
 def test_too_many_messages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "MAX_RECORDS", 2)
     with pytest.raises(InvalidDocument, match="more than"):
@@ -94,6 +99,10 @@ def test_attendees_in_a_list() -> None:
     document = read(text, "n.md")
     assert document.metadata == (("date", "2024-05-02"), ("present", "Ann, Bob"))
     assert document.form == "informal"
+
+
+def test_a_list_of_attendees_may_end_the_notes() -> None:
+    assert read("Actions: a\nAttendees:\n- Ann\n- Bob", "n.txt").metadata == (("attendees", "Ann, Bob"),)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,12 @@ HEAD = b"From: Ann Lee <ann@example.org>\r\nTo: bob@example.org\r\nDate: Wed, 1 
 
 def mail(*parts: bytes, kind: str = "mixed") -> bytes:
     body = b"".join(b"--B\r\n" + part + b"\r\n" for part in parts)
-    return HEAD + f'Content-Type: multipart/{kind}; boundary="B"\r\n\r\npreamble\r\n'.encode() + body + b"--B--\r\nepilogue"
+    return (
+        HEAD
+        + f'Content-Type: multipart/{kind}; boundary="B"\r\n\r\npreamble\r\n'.encode()
+        + body
+        + b"--B--\r\nepilogue"
+    )
 
 
 def part(content_type: str, body: bytes, encoding: str = "", more: str = "") -> bytes:
@@ -57,7 +62,9 @@ def test_encoded_and_folded_headers() -> None:
     assert document.text.startswith("From: Петр <p@x>\nSubject: Größe zwei\nCc: a, b\n")
 
 
-@pytest.mark.parametrize("subject", ["=?utf-8?b?%%%?= x", "=?bogus?q?x?=", "=?utf-8?q?=FF?=", "Größe"])
+@pytest.mark.parametrize(
+    "subject", ["=?utf-8?b?%%%?= x", "=?utf-8?b?a?=", "=? odd", "=?bogus?q?x?=", "=?utf-8?q?=FF?=", "Größe"]
+)
 def test_odd_headers_are_read_somehow(subject: str) -> None:
     document = read(f"From: a\r\nSubject: {subject}\r\n\r\nx".encode(), "a.eml")
     assert document.title
@@ -131,6 +138,11 @@ def test_parts_in_several_charsets() -> None:
     assert "Größe test" in document.text
 
 
+def test_a_charset_that_does_not_encode_back_is_not_that_of_the_mail() -> None:
+    body = mail(part("text/plain; charset=shift_jis", b"\x87\x90 \x81\xe0 seven", "8bit"))
+    assert read(body, "a.eml").charset == "iso8859-1"
+
+
 def test_one_legacy_charset_is_that_of_the_mail() -> None:
     body = mail(part("text/plain; charset=koi8-r", "Срок хранения записей".encode("koi8-r"), "8bit"))
     document = read(body, "a.eml")
@@ -153,9 +165,10 @@ def test_attachments_are_named() -> None:
         part("image/png", b"x"),
     )
     document = read(body, "a.eml")
-    assert document.notices == (
+    (notice,) = document.notices
+    assert notice == (
         "3 attachments weren't read: 'plan.pdf' (application/pdf), 'unnamed' (text/csv), 'unnamed' (image/png); "
-        "send them as documents of their own",
+        "send them as documents of their own"
     )
     many = mail(part("text/plain", b"x"), *[part("image/png", b"x")] * 12)
     assert read(many, "a.eml").notices[0].count("image/png") == 10
@@ -164,9 +177,7 @@ def test_attachments_are_named() -> None:
 def test_forwarded_and_nested_mails() -> None:
     inner = b"Content-Type: message/rfc822\r\n\r\nFrom: carl\r\nSubject: inner\r\n\r\ninner body"
     nested = b'Content-Type: multipart/related; boundary="C"\r\n\r\n--C\r\n\r\ndeep\r\n--C--'
-    assert read(mail(part("text/plain", b"outer"), inner, nested), "a.eml").text.endswith(
-        "\n\nouter\ninner body\ndeep"
-    )
+    assert read(mail(part("text/plain", b"outer"), inner, nested), "a.eml").text.endswith("\n\nouter\ninner body\ndeep")
 
 
 def test_a_multipart_without_end_or_delimiters() -> None:

@@ -132,7 +132,9 @@ def test_front_matter_that_nothing_can_read_stays_text() -> None:
 
 
 def test_toml_front_matter() -> None:
-    document = read('+++\ntitle = "T"\ndraft = true\ntags = ["a", "b"]\n[owner]\nsince = 2020-01-01\n+++\n# H\n', "a.md")
+    document = read(
+        '+++\ntitle = "T"\ndraft = true\ntags = ["a", "b"]\n[owner]\nsince = 2020-01-01\n+++\n# H\n', "a.md"
+    )
     assert document.metadata == (("title", "T"), ("draft", "true"), ("tags", "a, b"), ("owner.since", "2020-01-01"))
     assert document.title == "T"
 

@@ -13,7 +13,9 @@ def test_paragraphs() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b" ", b"\n\r\n\t", b"\xef\xbb\xbf", "\ufeff \n".encode("utf-16-le")])
-@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html", "a.rst", "a.json", "a.jsonl", "a.yaml", "a.csv", "a.eml", "a"])
+@pytest.mark.parametrize(
+    "name", ["a.txt", "a.md", "a.html", "a.rst", "a.json", "a.jsonl", "a.yaml", "a.csv", "a.eml", "a"]
+)
 def test_blank_documents_are_valid_and_have_no_blocks(body: bytes, name: str) -> None:
     document = read(body, name)
     assert document.blocks == ()
@@ -35,7 +37,20 @@ def test_a_header_block_becomes_metadata() -> None:
     assert document.title == "Rules"
 
 
-@pytest.mark.parametrize("text", ["Anna: hello\nBert: hi\n\n", "Title: one only\n\ntext", "Title: a\nno field\n\n", "  lead\nTitle: x\n"])
+def test_a_header_block_without_a_body() -> None:
+    assert len(read("Title: Rules\nStatus: Final\n\n \n", "a.txt").blocks) == 1
+
+
+def test_metadata_is_bounded() -> None:
+    head = "".join(f"Field-{number}: {'v' * 9_000 if not number else 'v'}\n" for number in range(300))
+    document = read(f"Title: T\n{head}\ntext", "a.txt")
+    assert len(document.metadata) == 200
+    assert len(dict(document.metadata)["Field-0"]) == 4_000
+
+
+@pytest.mark.parametrize(
+    "text", ["Anna: hello\nBert: hi\n\n", "Title: one only\n\ntext", "Title: a\nno field\n\n", "  lead\nTitle: x\n"]
+)
 def test_what_is_no_header_block(text: str) -> None:
     assert read(text, "a.txt").metadata == ()
 

@@ -184,5 +184,14 @@ def test_a_definition_list_is_paragraphs() -> None:
     ]
 
 
+def test_several_simple_tables() -> None:
+    table = "== ==\na  b\n== ==\n1  2\n== ==\n\n"
+    assert [kind for kind, _ in shape(read(table * 2, "a.rst"))] == ["table", "table"]
+
+
+def test_a_text_without_a_last_line_end() -> None:
+    assert shape(read("one\ntwo", "a.rst")) == [("paragraph", "one\ntwo")]
+
+
 def test_only_adornments_and_comments_give_no_blocks() -> None:
     assert read("=====\n\n.. comment\n\n..\n", "a.rst").blocks == ()

@@ -11,8 +11,8 @@ from services.ingest.domain.normalize.model import REPLACEMENT, InvalidDocument,
 
 _DAMAGE = re.compile("\x00|[\ud800-\udfff]+")
 _WINDOW_BYTES = 256
-# Characters that start or are part of shift sequences, and NUL, which is replaced.
-_SHIFTS = frozenset("\x1b\x0e\x0f~\x00")
+# Characters that start or are part of shift sequences.
+_SHIFTS = frozenset("\x1b\x0e\x0f~")
 # Second halves of the pairs that those codecs join.
 _PAIRS = re.compile("[\u0300\u0301\u0304\u030c\u309a\u02e5\u02e9]")
 # UTF-8 of UTF-16 surrogates, as CESU-8 and broken JSON writers leave it: a pair, or a lone half.

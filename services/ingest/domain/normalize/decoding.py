@@ -4,7 +4,14 @@ import re
 from dataclasses import dataclass
 
 from services.ingest.domain.normalize.alignment import Alignment, Damage, align
-from services.ingest.domain.normalize.guessing import guess_charset, guess_shifted, guess_wide, looks_wrong, reads_well
+from services.ingest.domain.normalize.guessing import (
+    guess_charset,
+    guess_shifted,
+    guess_wide,
+    looks_wrong,
+    reads_well,
+    sample_of,
+)
 from services.ingest.domain.normalize.labels import LATIN, MULTIBYTE, STATEFUL, WIDE, codecs_of
 from services.ingest.domain.normalize.model import InvalidDocument, MappedText
 
@@ -180,7 +187,7 @@ def _decodes(body: bytes, codec: str) -> bool:
 
 def _suspicious(body: bytes, codec: str) -> bool:
     """A Latin label over text in another script: it decodes, but to letter salad."""
-    text = body[:65_536].decode(codec, "ignore")
+    text = sample_of(body).decode(codec, "ignore")
     return looks_wrong(text, codec) and guess_charset(body) not in (None, codec)
 
 

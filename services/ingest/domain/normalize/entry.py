@@ -47,7 +47,7 @@ def normalize(body: bytes, *, source_id: str, media_type: str, charset: str) -> 
     """
     stated, parameter = _content_type(media_type)
     kind = format_of(body, source_id=source_id, media_type=stated)
-    if kind is Format.MAIL and body.strip(_BLANK_BYTES):
+    if kind is Format.MAIL and not _is_blank(body):
         return _normalized(kind, *read_mail(body), source_id)
     inner = (Declared("meta tag", declared_in_html(body)),) if kind is Format.HTML else ()
     decoded = decode(body, (*inner, Declared("request", charset or parameter)))
@@ -61,6 +61,11 @@ def normalize(body: bytes, *, source_id: str, media_type: str, charset: str) -> 
     else:
         reading = _READERS[kind](decoded)
     return _normalized(kind, reading, decoded.charset, source_id, decoded.notices)
+
+
+def _is_blank(body: bytes) -> bool:
+    """Whether bytes hold nothing but white space in some charset."""
+    return not body.strip(_BLANK_BYTES) and not decode(body, ()).content.text.strip()
 
 
 def _content_type(value: str) -> tuple[str, str]:

@@ -15,6 +15,9 @@ _GUESSABLE = (
     "cp1252", "cp1251", "cp1250", "gb18030", "cp932", "euc_jp", "cp949", "cp950", "koi8-r",
     "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp874", "cp866", "iso2022_jp",
 )  # fmt: skip
+_WORD = re.compile(r"[^\W\d_]+")
+# Of the letters in words with accents; French and Vietnamese stay far below.
+_MOST_ACCENTED = 0.7
 _SHIFTED = re.compile(rb"\x1b\$[@B]")
 # Besides letters, what stands in Latin prose: quotes, dashes, currency, section and degree signs, no-break space.
 _PROSE_MARKS = frozenset("\u00a0\u00a1\u00a3\u00a7\u00a9\u00ab\u00ae\u00b0\u00b7\u00bb\u00bf\u00d7"
@@ -42,7 +45,7 @@ def guess_wide(body: bytes, asked: Sequence[str]) -> str | None:
         if zeros[3] < quarter and min(zeros[0], zeros[1]) == quarter:
             return "utf-32-be"
     even, odd = zeros[0] + zeros[2], zeros[1] + zeros[3]
-    need = 1 if asked else max(4, len(sample) // 8)
+    need = max(1, len(sample) // 50) if asked else max(4, len(sample) // 8)
     if odd >= need and odd > 8 * even:
         return "utf-16-le"
     if even >= need and even > 8 * odd:
@@ -52,29 +55,24 @@ def guess_wide(body: bytes, asked: Sequence[str]) -> str | None:
 
 def _wide_without_zeros(body: bytes, asked: Sequence[str]) -> str | None:
     """A declared wide text that holds no ASCII at all, for example one line of Chinese."""
-    for codec in asked:
-        try:
-            text = body.decode(codec)
-            body.decode("utf-8")
-        except UnicodeDecodeError as error:
-            if error.encoding in {"utf-8", "utf8"} and _share_of_words(text) > 0.9:
-                return codec
-    return None
+    if "\ufffd" not in body.decode("utf-8", "replace"):
+        return None
+    texts = ((codec, body.decode(codec, "replace")) for codec in asked)
+    return next((codec for codec, text in texts if "\ufffd" not in text and reads_well(text)), None)
 
 
 def guess_charset(body: bytes) -> str | None:
     """Codec under which the bytes read as words, or None. The body isn't valid UTF-8."""
-    sample = _sample(body)
-    high = len(_HIGH.findall(sample))
-    if high < 4:
-        return "cp1252" if reads_well(body.decode("cp1252", "replace")) else None
+    sample = sample_of(body)
+    if len(_HIGH.findall(sample)) < 4:
+        return "cp1252" if reads_well(sample.decode("cp1252", "replace")) else None
     for match in from_bytes(sample, cp_isolation=list(_GUESSABLE)):
         # These read the sample alike, so the widely used one is named.
-        names = _canonical((match.encoding, *match.could_be_from_charset))
+        readings = _canonical((match.encoding, *match.could_be_from_charset))
+        codec = min(readings, key=_GUESSABLE.index, default="utf-8")
         text = str(match)
-        for codec in sorted(names, key=_GUESSABLE.index)[:1]:
-            if reads_well(text) and not looks_wrong(text, codec):
-                return codec
+        if reads_well(text) and not looks_wrong(text, codec):
+            return codec
     return None
 
 
@@ -83,7 +81,7 @@ def _canonical(names: Sequence[str]) -> set[str]:
     return {spelled[name] for name in (name.replace("-", "_") for name in names) if name in spelled}
 
 
-def _sample(body: bytes) -> bytes:
+def sample_of(body: bytes) -> bytes:
     """Lines around the first bytes above ASCII, which are all that tells charsets apart."""
     first = _HIGH.search(body)
     start = body.rfind(b"\n", 0, first.start()) + 1 if first else 0
@@ -98,10 +96,10 @@ def guess_shifted(body: bytes) -> str | None:
     if not _SHIFTED.search(body):
         return None
     try:
-        body.decode("iso2022_jp")
+        text = body.decode("iso2022_jp")
     except UnicodeDecodeError:
         return None
-    return "iso2022_jp"
+    return None if text.isascii() else "iso2022_jp"
 
 
 def reads_well(text: str) -> bool:
@@ -146,6 +144,6 @@ def looks_wrong(text: str, codec: str) -> bool:
         return False
     if not reads_well(text):
         return True
-    letters = [character for character in text[:_SAMPLE_BYTES] if character.isalpha()]
-    accented = sum(1 for character in letters if character > "\x7f")
-    return accented >= 8 and accented > len(letters) // 2
+    words = "".join(word for word in _WORD.findall(text[:_SAMPLE_BYTES]) if not word.isascii())
+    accented = sum(1 for character in words if character > "\x7f")
+    return accented >= 8 and accented > _MOST_ACCENTED * len(words)

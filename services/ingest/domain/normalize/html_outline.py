@@ -107,8 +107,7 @@ def page_of(source: str) -> Page:
     skeleton = _Skeleton(source)
     walk = _Walk()
     tree = LexborHTMLParser("<!DOCTYPE html><body>" + skeleton.build())
-    body = tree.body
-    if body:
+    for body in tree.css("body"):
         walk.visit(body)
     walk.places.sort(key=lambda item: item[0])
     return Page(

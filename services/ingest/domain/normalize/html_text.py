@@ -219,8 +219,8 @@ def _blocks(text: str, group: _Group, pieces: list[_Piece], outline: Outline) ->
         for first, last in _items(pieces, group.number):
             yield Block(group.kind, first, last, outline.path)
     elif group.kind is BlockKind.TABLE and end - start > _WHOLE_CHARS:
-        header = next(_rows(pieces))
-        context = text[header[0] : header[1]]
+        header = [piece for piece in pieces if piece.place.row == pieces[0].place.row]
+        context = text[start : header[-1].end]
         yield Block(group.kind, start, end, outline.path, context if len(context) <= _WHOLE_CHARS else "")
     else:
         yield Block(group.kind, start, end, outline.path)
@@ -228,12 +228,6 @@ def _blocks(text: str, group: _Group, pieces: list[_Piece], outline: Outline) ->
 
 def _items(pieces: list[_Piece], outer: int) -> Iterable[tuple[int, int]]:
     for _, members in groupby(pieces, key=lambda piece: dict(piece.place.lists)[outer]):
-        found = list(members)
-        yield found[0].start, found[-1].end
-
-
-def _rows(pieces: list[_Piece]) -> Iterator[tuple[int, int]]:
-    for _, members in groupby(pieces, key=lambda piece: piece.place.row):
         found = list(members)
         yield found[0].start, found[-1].end
 

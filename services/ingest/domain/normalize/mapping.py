@@ -94,8 +94,6 @@ class Extractor:
 
     def _edge(self, offset: int, *, at_end: bool) -> tuple[int, int]:
         """Character and byte of a source offset; inside a non-verbatim run, those of its outer edge."""
-        if not self._source.runs:
-            return 0, 0
         run = self._run_at(offset - 1 if at_end else min(offset, len(self._source.text) - 1))
         if run.verbatim:
             return run.char_start + offset - run.text_start, self._byte(run, offset)

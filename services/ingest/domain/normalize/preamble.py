@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from services.ingest.domain.normalize.lines import LINE_END
 from services.ingest.domain.normalize.metadata import Collector
@@ -118,9 +119,7 @@ def header_block(text: str, *, any_names: bool) -> Preamble | None:
     blank = re.compile(rf"(?:[ \t]*{LINE_END})*").match(text)
     start = end = blank.end() if blank else 0
     fields: list[list[str]] = []
-    for line in _LINE.finditer(text[: start + _MOST_CHARS], start):
-        if not line[1].strip():
-            break
+    for line in takewhile(lambda line: line[1].strip(), _LINE.finditer(text[: start + _MOST_CHARS], start)):
         if line[1][0] in " \t" and fields:
             fields[-1][1] += " " + line[1].strip()
         elif field := _FIELD.match(line[1]):

@@ -137,9 +137,8 @@ class _Splitter:
     def _open_all(self) -> None:
         """The innermost frame is too large for one record, and so are those around it."""
         for frame in self._frames:
-            if not frame.open:
-                frame.open = True
-                self._settle(frame)
+            frame.open = True
+            self._settle(frame)
 
     def _settle(self, frame: _Frame) -> None:
         """Turn what waits in an open frame into records: scalars in groups, containers one by one."""

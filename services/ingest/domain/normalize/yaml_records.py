@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -13,7 +13,7 @@ from services.ingest.domain.normalize.metadata import Collector, clean
 from services.ingest.domain.normalize.model import Block, InvalidDocument, MappedText, Pairs, Reading
 from services.ingest.domain.normalize.records import MAX_DEPTH, Step, clip, split, too_deep
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 
 
 class _Event(NamedTuple):
@@ -36,11 +36,9 @@ def _events(text: str) -> Iterator[_Event]:
     loader = yaml.CSafeLoader(text)
     try:
         while loader.check_event():
-            event = loader.get_event()
-            first, last = (event.start_mark, event.end_mark) if event else (None, None)
-            if first is None or last is None:
-                continue
-            place = (first.index, last.index, first.line + 1)
+            # The stubs allow for no event and no marks, which libyaml never gives.
+            event: Any = loader.get_event()
+            place = (event.start_mark.index, event.end_mark.index, event.start_mark.line + 1)
             if isinstance(event, yaml.ScalarEvent):
                 yield _Event("scalar", *place, clean(event.value), not event.style)
             elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
@@ -60,11 +58,9 @@ def _invalid(text: str, error: yaml.YAMLError) -> InvalidDocument:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         where = f" at line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
         what = error.problem or str(error)
-    elif found:
-        where = f" at line {line_number(text, found.start())}"
-        what = f"the control character U+{ord(found.group()):04X} isn't allowed"
     else:
-        where, what = "", str(error)
+        where = f" at line {line_number(text, found.start())}" if found else ""
+        what = f"the character U+{ord(found.group()):04X} isn't allowed" if found else str(error)
     return InvalidDocument(f"invalid YAML{where}: {clean(what)}; correct the file, or send it as text/plain")
 
 
@@ -149,14 +145,14 @@ class YamlTree:
 
     def _end_of_key(self, event: _Event) -> int:
         """End of a key that is an alias or a whole collection."""
-        depth = 0
-        for inner in chain((event,), self._events):
+        depth, inner = 0, event
+        while True:
             depth += (inner.kind in {"map", "list"}) - (inner.kind == "end")
             if depth > MAX_DEPTH:
                 raise too_deep(inner.line)
             if not depth:
                 return inner.end
-        return event.end
+            inner = next(self._events)
 
 
 def read_yaml(content: MappedText) -> Reading:
@@ -195,7 +191,6 @@ def _tiled(text: str, records: tuple[Block, ...]) -> tuple[Block, ...]:
         gap = text[position : record.text_start]
         start = position + len(gap) - len(gap.lstrip())
         end = record.text_start + len(text[record.text_start : record.text_end].rstrip())
-        if end > start:
-            blocks.append(Block(record.kind, start, end, (), record.context))
-            position = end
+        blocks.append(Block(record.kind, start, end, (), record.context))
+        position = end
     return tuple(blocks)
