@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.index.adapters.vector_engine_process import VectorEngineProcess
+from services.index.adapters.edge_engine.frames import Header
+from services.index.adapters.vector_engine_process import EngineConnection, VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLane, EdgeVectorLanes
 from services.index.domain.records import LaneFilter, VectorChange
 from services.kernel.errors import Corrupt, Rejected, Unavailable
@@ -99,18 +100,45 @@ async def test_an_engine_that_is_killed_while_it_works_finishes_the_batch(
 async def test_an_engine_that_dies_again_and_again_makes_the_call_fail_not_hang(
     engine: VectorEngineProcess, lane: EdgeVectorLane
 ) -> None:
-    async def keep_killing() -> None:
-        while True:
-            if engine.pid is not None:
-                kill(engine)
-            await asyncio.sleep(0.01)
+    killed = []
 
-    killer = asyncio.create_task(keep_killing())
-    with pytest.raises(Unavailable, match="vector engine"):
-        await lane.replace(many(), 1)
-    killer.cancel()
+    async def deadly(connection: EngineConnection) -> Header:
+        killed.append(kill(engine))
+        return await connection.call({"op": "ping"})
+
+    with pytest.raises(Unavailable, match="died twice"):
+        await engine.run(deadly)
+    assert len(set(killed)) == 2
     await lane.replace(many(100), 1)
     assert await lane.count() == 100
+
+
+async def test_an_engine_that_hangs_makes_the_call_fail_and_is_ended(
+    engine: VectorEngineProcess, lane: EdgeVectorLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lane.replace(many(100), 1)
+    pid = engine.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(Unavailable, match="in time"):
+        await engine.run(lambda c: c.call({"op": "ping"}, timeout_s=0.2))
+    monkeypatch.setattr("services.index.adapters.vector_engine_process._STOP_TIMEOUT_S", 0.2)
+    await engine.stop()
+    assert not running(pid)
+    await engine.start()
+    assert await lane.count() == 100
+
+
+async def test_a_lost_connection_is_opened_again(
+    engine: VectorEngineProcess, lane: EdgeVectorLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lane.replace(many(100), 1)
+    pid = engine.pid
+    monkeypatch.setattr("services.index.adapters.vector_engine_process._DEATH_NOTICE_S", 0.1)
+    for connection in engine._idle:
+        connection.close()
+    assert await lane.count() == 100
+    assert engine.pid == pid
 
 
 @pytest.mark.parametrize("moment", [0.1, 0.7])
@@ -242,6 +270,17 @@ async def test_a_deep_data_folder_needs_a_short_socket(tmp_path: Path) -> None:
     assert socket.exists()
     await engine.stop()
     assert not socket.parent.exists()
+
+
+async def test_closing_does_not_start_a_dead_engine(engine: VectorEngineProcess, lane: EdgeVectorLane) -> None:
+    await lane.replace(many(100), 1)
+    pid = kill(engine)
+    await gone(pid)
+    async with asyncio.timeout(10):
+        while engine.is_alive():  # noqa: ASYNC110  (what the process object knows has no event)
+            await asyncio.sleep(0.01)
+    await lane.close()
+    assert not engine.is_alive()
 
 
 async def test_a_stopped_engine_says_so_and_starts_again(engine: VectorEngineProcess, lane: EdgeVectorLane) -> None:

@@ -212,6 +212,40 @@ class _FullDisk:
         raise OSError(28, "No space left on device")
 
 
+async def test_a_copy_that_cannot_take_over_is_removed(
+    lane: ServedLane, builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(lane, 1, 1, 20)
+    optimising = asyncio.create_task(lane.optimise())
+    await builder.begun.wait()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("services.index.adapters.edge_engine.served_lane._write_current", full)
+        builder.may_go_on.set()
+        with pytest.raises(OSError, match="No space"):
+            await optimising
+    assert (editions(lane), shards(tmp_path)) == ({1: 20}, ["shard-1"])
+    builder.may_go_on.set()
+    assert await lane.optimise()
+    assert (editions(lane), shards(tmp_path)) == ({1: 20}, ["shard-2"])
+
+
+async def test_a_dropped_lane_leaves_nothing(lane: ServedLane, builder: Builder, tmp_path: Path) -> None:
+    await put(lane, 1, 1, 20)
+    await lane.commit(3)
+    optimising = asyncio.create_task(lane.optimise())
+    await builder.begun.wait()
+    await lane.drop()
+    assert not await optimising
+    assert not (tmp_path / "lane").exists()
+    again = opened(tmp_path, builder)
+    assert (again.dimension, again.position, editions(again)) == (DIMENSION, 0, {})
+    await again.close()
+
+
 async def test_leftovers_of_a_crash_are_removed_and_count_for_nothing(tmp_path: Path, builder: Builder) -> None:
     lane = opened(tmp_path, builder)
     await put(lane, 1, 1, 3)

@@ -57,6 +57,9 @@ class EngineServer:
         except (asyncio.IncompleteReadError, ConnectionError, FrameError):
             # The client is gone, or isn't one of ours.
             pass
+        except asyncio.CancelledError:
+            # The engine ends. Nobody awaits this task, and asyncio would report a cancelled one as a fault.
+            pass
         finally:
             writer.close()
 
