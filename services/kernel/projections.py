@@ -139,6 +139,8 @@ class ProjectionRunner:
             num_replicas=1,
         )
         info = await self._bus.js.add_consumer(self._projection.stream, config)
+        if not info.num_pending:
+            self._note(self.progress.applied, caught_up=True)
         return await self._bus.js.pull_subscribe_bind(consumer=info.name, stream=self._projection.stream)
 
     async def _read(self, subscription: JetStreamContext.PullSubscription) -> None:
