@@ -148,6 +148,11 @@ def test_one_broken_byte_of_a_declared_utf_8_is_replaced() -> None:
     assert read(b"Boiler \xff works.", "a.txt", charset="utf-8").text == "Boiler \ufffd works."
 
 
+def test_one_accent_is_evidence_only_inside_a_word() -> None:
+    assert read(b"caf\xe9", "a.txt").text == "café"
+    assert read(b"abc \xff def", "a.txt").text == "abc \ufffd def"
+
+
 def test_a_declared_charset_with_a_damaged_byte_is_kept() -> None:
     body = "锅炉每年三月检查一次。".encode("gb18030") * 30 + b"\xff\n"
     document = read(body, "a.txt", charset="gb2312")

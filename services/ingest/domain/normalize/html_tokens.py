@@ -3,7 +3,7 @@
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # An attribute's value may hold a ">" when it is quoted. Possessive, so that a broken tag costs one pass.
 _TAG = re.compile(
@@ -21,8 +21,7 @@ _MAX_ENTITY_CHARS = 32
 _ENTITY = re.compile(r"&(?:\#[0-9]+|\#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]{1,31});?")
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(NamedTuple):
     """A start or end tag and where it stands."""
 
     name: str
@@ -32,8 +31,7 @@ class Tag:
     attributes: str
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A stretch of text between tags; `raw` names the element whose content it is, if that is no markup."""
 
     start: int

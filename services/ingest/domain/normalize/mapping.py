@@ -75,11 +75,13 @@ class Extractor:
         while position < end:
             run = self._run_at(position)
             stop = min(end, run.text_end)
+            text = self._source.text[position:stop]
             chars, span = (run.char_start, run.char_end), (run.byte_start, run.byte_end)
             if run.verbatim:
-                span = (self._byte(run, position), self._byte(run, stop))
-                chars = (run.char_start + position - run.text_start, run.char_start + stop - run.text_start)
-            self._builder.add(self._source.text[position:stop], chars=chars, span=span, verbatim=run.verbatim)
+                first, byte = run.char_start + position - run.text_start, self._byte(run, position)
+                chars, span = (first, first + stop - position), (byte, byte + len(text.encode(self._charset)))
+                self._cursor = (stop, span[1], self._index)
+            self._builder.add(text, chars=chars, span=span, verbatim=run.verbatim)
             position = stop
 
     def put(self, text: str, start: int, end: int) -> None:

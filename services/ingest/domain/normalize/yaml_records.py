@@ -1,9 +1,10 @@
 """YAML: checked event by event without building objects, and cut into records."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import yaml
@@ -16,10 +17,23 @@ from services.ingest.domain.normalize.records import MAX_DEPTH, Step, clip, spli
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 
 
+_Kind = Literal["map", "list", "end", "scalar", "alias"]
+_KINDS: Mapping[type, _Kind] = MappingProxyType(
+    {
+        yaml.MappingStartEvent: "map",
+        yaml.SequenceStartEvent: "list",
+        yaml.MappingEndEvent: "end",
+        yaml.SequenceEndEvent: "end",
+        yaml.ScalarEvent: "scalar",
+        yaml.AliasEvent: "alias",
+    }
+)
+
+
 class _Event(NamedTuple):
     """What libyaml met: `start` to `end` in code points, `line` from 1; `plain` tells a scalar without quotes."""
 
-    kind: Literal["map", "list", "end", "scalar", "alias"]
+    kind: _Kind
     start: int
     end: int
     line: int
@@ -33,20 +47,19 @@ def _events(text: str) -> Iterator[_Event]:
     Raises:
         InvalidDocument: The text is no YAML.
     """
+    # Only escapes can give characters that the text itself doesn't have.
+    tidy = clean if "\\" in text else str
     loader = yaml.CSafeLoader(text)
     try:
         while loader.check_event():
             # The stubs allow for no event and no marks, which libyaml never gives.
             event: Any = loader.get_event()
-            place = (event.start_mark.index, event.end_mark.index, event.start_mark.line + 1)
-            if isinstance(event, yaml.ScalarEvent):
-                yield _Event("scalar", *place, clean(event.value), not event.style)
-            elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                yield _Event("map" if isinstance(event, yaml.MappingStartEvent) else "list", *place)
-            elif isinstance(event, yaml.CollectionEndEvent):
-                yield _Event("end", *place)
-            elif isinstance(event, yaml.AliasEvent):
-                yield _Event("alias", *place)
+            kind = _KINDS.get(type(event))
+            if kind:
+                first = event.start_mark
+                scalar = kind == "scalar"
+                value, plain = (tidy(event.value), not event.style) if scalar else ("", False)
+                yield _Event(kind, first.index, event.end_mark.index, first.line + 1, value, plain)
     except yaml.YAMLError as error:
         raise _invalid(text, error) from error
     finally:
