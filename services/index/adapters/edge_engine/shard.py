@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from blake3 import blake3
 
 from services.index.adapters.edge_engine.frames import Step
 
-INDEXED_FIELDS = ("kind", "form", "document", "source_domain")
+INDEXED_FIELDS = ("kind", "kind_form", "document", "source_domain")
+"""Kind with form is a field too: where no graph is built yet, a second condition costs as much as the distances."""
 
 _NEVER = 1 << 40
 _HNSW_EF = 256
@@ -25,7 +26,7 @@ _HNSW_EF = 256
 
 _TIE_ROOM = 16
 _MOST_TIES = 512
-_HIT_FIELDS = ["document", "revision", "ordinal", "form"]
+_HIT_FIELDS = ["document", "revision", "ordinal", "kind_form"]
 
 Hit = tuple[str, int, int, float, str]
 Hidden = Collection[tuple[str, int]]
@@ -86,7 +87,7 @@ class VectorShard:
                         "revision": record[0],
                         "ordinal": record[1],
                         "kind": record[2],
-                        "form": record[3],
+                        "kind_form": f"{record[2]}/{record[3]}",
                         "source_domain": record[4],
                     },
                 )
@@ -113,8 +114,8 @@ class VectorShard:
             the last one, which of them are shown is the engine's choice.
         """
         conditions = (
-            ("kind", (search.kind,)),
-            ("form", search.forms),
+            ("kind", () if search.forms else (search.kind,)),
+            ("kind_form", [f"{search.kind}/{form}" for form in search.forms]),
             ("document", search.document_ids),
             ("source_domain", search.source_domains),
         )
@@ -232,14 +233,17 @@ def _point_id(document_id: str, edition: int, record: tuple[int, int, str, str, 
 def _hit(point: Any) -> Hit:
     payload = point.payload
     score = min(1.0, max(-1.0, float(point.score)))
-    return payload["document"], payload["revision"], payload["ordinal"], score, payload["form"]
+    form = payload["kind_form"].rpartition("/")[2]
+    return payload["document"], payload["revision"], payload["ordinal"], score, form
 
 
 def _is(name: str, value: str | int) -> Any:
     return edge.FieldCondition(key=name, match=edge.MatchValue(value))
 
 
-def _any_of(name: str, values: Iterable[str]) -> Any:
+def _any_of(name: str, values: Sequence[str]) -> Any:
+    if len(values) == 1:
+        return _is(name, values[0])
     return edge.FieldCondition(key=name, match=edge.MatchAny(list(values)))
 
 
