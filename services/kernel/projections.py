@@ -153,6 +153,9 @@ class ProjectionRunner:
                     await subscription.consumer_info()
                     self._note(self.progress.applied, caught_up=True)
                     continue
+                if not messages:
+                    # A fetch that only met status messages.
+                    continue
                 pending = messages[-1].metadata.num_pending
                 await self._apply([decode_message(message) for message in messages])
                 self._note(messages[-1].metadata.sequence.stream, caught_up=not pending)
