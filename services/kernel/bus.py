@@ -192,13 +192,7 @@ class Bus:
             Corrupt: When it can't be read.
             Unavailable: When the log doesn't answer.
         """
-        envelope.check_tokens(crate, service, aggregate)
-        name = stream or topology.KNOWLEDGE
-        root = topology.SUBJECT_ROOTS[name]
-        found = await self._last(name, f"{root}.{crate}.{service}.{aggregate}.>")
-        if isinstance(found, Poison):
-            raise Corrupt(f"event {found.position} of {name} can't be read ({found.reason}): see `affidavit doctor`")
-        return found
+        return await self._readable(stream or topology.KNOWLEDGE, crate, service, aggregate, ">")
 
     async def last_named(
         self, *, crate: str, service: str, aggregate: str, name: str, stream: str | None = None
@@ -219,13 +213,14 @@ class Bus:
             Corrupt: When it can't be read.
             Unavailable: When the log doesn't answer.
         """
-        envelope.check_tokens(crate, service, aggregate)
-        kept_in = stream or topology.KNOWLEDGE
         token = envelope.subject_token(name)
-        subject = f"{topology.SUBJECT_ROOTS[kept_in]}.{crate}.{service}.{aggregate}.{token}"
-        found = await self._last(kept_in, subject)
+        return await self._readable(stream or topology.KNOWLEDGE, crate, service, aggregate, token)
+
+    async def _readable(self, stream: str, crate: str, service: str, aggregate: str, tail: str) -> Event | None:
+        envelope.check_tokens(crate, service, aggregate)
+        found = await self._last(stream, f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{service}.{aggregate}.{tail}")
         if isinstance(found, Poison):
-            raise Corrupt(f"event {found.position} can't be read ({found.reason}): see `affidavit doctor`")
+            raise Corrupt(f"event {found.position} of {stream} can't be read ({found.reason}): see `affidavit doctor`")
         return found
 
     def _wildcard(self, stream: str, crate: str, aggregate: str) -> str:
