@@ -17,7 +17,7 @@ from affidavit.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc
 from services import topology
 from services.embedded.children import Child, NatsServer, Postgres, RoleProcess, free_port
 from services.embedded.folder import DataFolder, Endpoints
-from services.kernel import channels
+from services.kernel import channels, tasks
 from services.kernel.errors import Unavailable
 from services.kernel.runner import Node, Wire
 from services.kernel.settings import NodeSettings
@@ -75,7 +75,7 @@ async def up(settings: NodeSettings, *, apart: bool, announce: Callable[[Endpoin
             await node.start()
             stack.push_async_callback(node.stop)
         watcher = asyncio.create_task(_keep_alive(children))
-        stack.push_async_callback(_cancel, watcher)
+        stack.push_async_callback(tasks.cancel, [watcher])
         await _create_first_crate(endpoints)
         announce(endpoints)
         await stopping.wait()
@@ -167,8 +167,3 @@ def _stop_all(children: Sequence[Child]) -> None:
     # Roles first, then tables, then the log: nobody loses what it still wants to write.
     for child in reversed(children):
         child.stop()
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

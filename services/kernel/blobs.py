@@ -102,10 +102,11 @@ class FolderBlobs:
         for attempt in range(_ATTEMPTS):
             try:
                 self._write(path, data)
-            except FileNotFoundError as error:
+            except (FileNotFoundError, FileExistsError) as error:
                 # An erasure took the folder away under the write; what is written now is newer than that.
                 if attempt == _ATTEMPTS - 1:
-                    raise Unavailable(f"blob {path.name} can't be written: its folder keeps vanishing") from error
+                    message = f"blob {path.name} can't be written: {path.parent} keeps vanishing, or isn't a folder"
+                    raise Unavailable(message) from error
             except OSError as error:
                 raise Unavailable(f"blob {path.name} can't be written: {error.strerror}; free disk space?") from error
             else:

@@ -17,7 +17,7 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext, api
 
 from services import topology
-from services.kernel import failures, telemetry
+from services.kernel import failures, tasks, telemetry
 from services.kernel.bus import Bus, decode_message
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Settlement, outcome
@@ -88,8 +88,7 @@ class ProjectionRunner:
     async def stop(self) -> None:
         """Stop after the batch in hand, or in the middle of it: both are safe."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await tasks.cancel([self._task])
 
     async def wait_for(self, position: int, timeout_s: float) -> bool:
         """Wait until a position is applied.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from services import topology
-from services.kernel import auth, channels, rpc, telemetry
+from services.kernel import auth, channels, rpc, tasks, telemetry
 from services.kernel.blobs import FolderBlobs
 from services.kernel.bus import Bus
 from services.kernel.db import Database
@@ -192,7 +192,7 @@ class Node:
         await self.server.start()
         self._stack.push_async_callback(self.server.stop, _DRAIN_S)
         readiness = asyncio.create_task(self._publish_readiness(), name="readiness")
-        self._stack.push_async_callback(_cancel, readiness)
+        self._stack.push_async_callback(tasks.cancel, [readiness])
 
     async def _open_grants(self) -> auth.Grants:
         bus = await Bus.connect(self._settings.nats_url, role="kernel", replicas=self._settings.stream_replicas)
@@ -217,7 +217,7 @@ class Node:
             self._stack.push_async_callback(runner.stop)
         for loop in role.background:
             task = asyncio.create_task(_supervise(name, loop), name=f"{name}-background")
-            self._stack.push_async_callback(_cancel, task)
+            self._stack.push_async_callback(tasks.cancel, [task])
         if role.steps:
             steps = StepRunner(bus=bus, steps=role.steps)
             await steps.start()
@@ -245,8 +245,3 @@ async def _supervise(role: str, loop: Callable[[], Awaitable[None]]) -> None:
         else:
             return
         await asyncio.sleep(1)
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

@@ -18,7 +18,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
 from services import topology
-from services.kernel import envelope, failures, telemetry
+from services.kernel import envelope, failures, tasks, telemetry
 from services.kernel.bus import Bus, decode_message
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Settlement, outcome
@@ -141,13 +141,10 @@ class _Pool:
         self._loops = [asyncio.create_task(self._read()), asyncio.create_task(self._beat())]
 
     async def drain(self, grace_s: float) -> None:
-        for loop in self._loops:
-            loop.cancel()
+        await tasks.cancel(self._loops)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace_s)
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._loops, *self._tasks, return_exceptions=True)
+        await tasks.cancel(self._tasks)
 
     async def _read(self) -> None:
         config = consumer_config(self._bus.role, self._step)
@@ -161,6 +158,9 @@ class _Pool:
             except (NatsError, OSError) as error:
                 # The server is away or the consumer was removed: both are mended by starting over.
                 _log.warning("step %s lost the log (%s)", self._step.name, type(error).__name__)
+                await asyncio.sleep(_RESUBSCRIBE_S)
+            except Exception:  # noqa: BLE001  (a step that stops reading unseen would stop its part of the service)
+                _log.exception("step %s failed while reading; it starts over", self._step.name)
                 await asyncio.sleep(_RESUBSCRIBE_S)
 
     async def _fetch(self, subscription: JetStreamContext.PullSubscription) -> None:
