@@ -81,6 +81,7 @@ class World:
 
     def __init__(self, *, nats_url: str, folder: Path) -> None:
         self._nats_url = nats_url
+        self.folder = folder
         self.blobs = FolderBlobs(root=folder)
         self.packs = PackStore(blobs=self.blobs)
         self.buses: dict[str, Bus] = {}
@@ -192,4 +193,4 @@ class World:
 
     def names(self, step: str) -> list[str]:
         """Packs of a step, below the crate."""
-        return sorted(name for name in self.blobs.names() if f"/{step}/" in name)
+        return sorted(name for name in blob_names(self.folder) if f"/{step}/" in name)

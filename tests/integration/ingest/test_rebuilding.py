@@ -197,7 +197,7 @@ async def test_a_pack_without_its_event_is_erased_with_the_document(world: World
     assert second.revision == 2
     await packs.write(f"{client.crate}/{first.document_id}/3/source", {"raw": b"another"})
     await client.erase("x")
-    assert not [name for name in blobs.names() if first.document_id in name]
+    assert not [name for name in blob_names(world.settings.blobs) if first.document_id in name]
     blobs.close()
 
 

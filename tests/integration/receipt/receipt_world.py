@@ -151,9 +151,12 @@ class World:
         return found
 
     def blobs(self) -> set[str]:
-        """Names of all packs without their ids."""
-        root = self.settings.blobs
-        return {str(path.parent.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+        """Names of all packs."""
+        return set(blob_names(self.settings.blobs))
+
+    def answers(self) -> set[str]:
+        """Ids of the receipts whose answer is there."""
+        return {name.split("/")[1] for name in self.blobs() if "/answer/" in name}
 
     def files_with(self, text: bytes) -> list[Path]:
         """Files below the data folder that hold a text."""
