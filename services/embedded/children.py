@@ -236,8 +236,8 @@ class RoleProcess(Child):
 
     def command(self) -> Sequence[Path | str]:
         """See Child."""
-        where = ["--data-dir", self._folder.path, "--listen", self._address]
-        return [sys.executable, "-m", "services.cli", "run", *self._roles, *where]
+        command = [sys.executable, "-m", "services.cli", "run", *self._roles]
+        return [*command, "--data-dir", self._folder.path, "--listen", self._address]
 
     async def ready(self) -> bool:
         """See Child."""

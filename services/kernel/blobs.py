@@ -23,6 +23,7 @@ _WRITERS = 4
 _FOLDERS = 256
 _JOINT = ","
 _PART = ".part"
+_ATTEMPTS = 50
 
 
 class BlobStore(Protocol):
@@ -97,7 +98,7 @@ class FolderBlobs:
         """Files of the blobs below a prefix, with those that a crash cut short."""
         path = self.path(prefix)
         with contextlib.suppress(FileNotFoundError):
-            return [path.parent / found for found in os.listdir(path.parent) if found.startswith(path.name + _JOINT)]
+            return [found for found in path.parent.iterdir() if found.name.startswith(path.name + _JOINT)]
         return []
 
     def close(self) -> None:
@@ -109,8 +110,16 @@ class FolderBlobs:
         try:
             if path.parent not in self._durable:
                 self._make(path.parent)
-            _write(part, data)
-            part.rename(path)
+            for attempt in range(1, _ATTEMPTS + 1):
+                _write(part, data)
+                try:
+                    part.rename(path)
+                except FileNotFoundError:
+                    # An erasure took it away; what is written here is newer than that.
+                    if attempt == _ATTEMPTS:
+                        raise
+                else:
+                    break
             _sync_folder(path.parent)
         except OSError as error:
             with contextlib.suppress(OSError):

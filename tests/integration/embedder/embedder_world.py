@@ -22,7 +22,7 @@ from services.embedder.domain.models import Provider, Purpose
 from services.embedder.handlers import DocumentEmbedder
 from services.embedder.models import CrateModels
 from services.embedder.ports import EmbeddingModel, VectorCache
-from services.kernel.blobs import FolderBlobs
+from services.kernel.blobs import FolderBlobs, blob_names
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event
 from services.kernel.errors import Unavailable

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from affidavit.ingest.v1 import ingest_service_pb2 as pb
 
+from services.kernel.blobs import blob_names
 from services.kernel.settings import NodeSettings
 from tests.integration.ingest.ingest_world import Client, Pipeline
 

@@ -17,7 +17,7 @@ from services.ingest.adapters.sources_packs import PackSources
 from services.ingest.adapters.tables_postgres import PostgresTables
 from services.ingest.codec.facts import KNOWLEDGE_EVENTS, SIGNAL_EVENTS
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections
-from services.kernel.blobs import FolderBlobs
+from services.kernel.blobs import FolderBlobs, blob_names
 from services.kernel.db import Database
 from services.kernel.envelope import Event
 from services.kernel.errors import Unavailable

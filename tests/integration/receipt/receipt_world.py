@@ -17,6 +17,7 @@ from affidavit.receipt.v1 import receipt_service_pb2_grpc as pb_grpc
 
 from services import topology
 from services.kernel import channels
+from services.kernel.blobs import blob_names
 from services.kernel.bus import Bus
 from services.kernel.runner import Context, Node, Role
 from services.kernel.settings import NodeSettings

@@ -9,6 +9,7 @@ import pytest
 from affidavit.verify import keys as keys_files
 from affidavit.verify import signature
 
+from services.kernel.blobs import FolderBlobs
 from services.kernel.errors import Rejected, Unavailable
 from services.receipt.adapters.entropy_os import OsEntropy
 from services.receipt.adapters.signer_file import KEY_FILE, PUBLIC_FILE, AbsentSigner, FileSigner, KeyFolder, KeyState
