@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import logging
 import os
@@ -87,6 +88,7 @@ async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Cal
         watcher = asyncio.create_task(_keep_alive(children))
         stack.push_async_callback(tasks.cancel, [watcher])
         await _create_first_crate(endpoints)
+        _freeze()
         announce(endpoints)
         await stopping.wait()
 
@@ -110,10 +112,17 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
         settings = settings.model_copy(update={"listen": listen})
     node = Node(settings=settings, wires=wires(roles))
     await node.start()
+    _freeze()
     try:
         await stopping.wait()
     finally:
         await node.stop()
+
+
+def _freeze() -> None:
+    """Keep what the start left out of garbage collection: full collections went through all of it, and calls waited."""
+    gc.collect()
+    gc.freeze()
 
 
 def _addresses(listen: str, *, apart: bool) -> dict[str, str]:
