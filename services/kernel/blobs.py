@@ -24,6 +24,7 @@ _FOLDERS = 256
 _JOINT = ","
 _PART = ".part"
 _ATTEMPTS = 50
+_AT_ONCE_BYTES = 64 * 1024
 
 
 class BlobStore(Protocol):
@@ -71,6 +72,9 @@ class FolderBlobs:
         """See BlobStore."""
         path = self.path(name)
         try:
+            held = _read_at_once(path)
+            if held is not None:
+                return held
             return await asyncio.get_running_loop().run_in_executor(self._pool, path.read_bytes)
         except FileNotFoundError as error:
             raise NotFound(f"blob {name} isn't there: it was erased, or the folder was changed by hand") from error
@@ -151,6 +155,22 @@ def blob_names(root: Path) -> Iterator[str]:
 
 def _name(path: Path) -> str:
     return "/".join((path.parent.parent.name, *path.name.split(_JOINT)))
+
+
+def _read_at_once(path: Path) -> bytes | None:
+    """A small file that is in memory already, which most packs are: no thread could fetch it faster."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(handle).st_size
+        if size > _AT_ONCE_BYTES:
+            return None
+        held = bytearray(size)
+        return bytes(held) if os.preadv(handle, [held], 0, os.RWF_NOWAIT) == size else None
+    except OSError:
+        # Not in memory, or a file system that can't say.
+        return None
+    finally:
+        os.close(handle)
 
 
 def _write(path: Path, data: bytes) -> None:
