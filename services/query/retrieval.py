@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from services.kernel.errors import Failure, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.query.domain.crate import CrateRules
-from services.query.domain.fusion import Fused, best_per_document, fuse, rank_one_lane
+from services.query.domain.fusion import Fused, best_per_document, fuse, fuse_levels, rank_one_lane
 from services.query.domain.outcomes import Found, SearchOutcome
 from services.query.domain.profile import PROFILES, Profile
 from services.query.domain.snippets import snippet
@@ -33,6 +33,7 @@ class Request:
         lane_filter: What the lanes may return.
         profile: Manifest.
         depth: Candidates asked of each lane.
+        both_levels: One candidate per document, ranked by its chunks and its document record together.
     """
 
     crate_id: str
@@ -41,6 +42,7 @@ class Request:
     lane_filter: LaneFilter
     profile: Profile
     depth: int
+    both_levels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,12 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One lane's part: its answer and query vector, or why there is none."""
+    """One lane's part: its answer, that of the other level where both count, and query vector, or why there is none."""
 
     answer: LaneAnswer | None = None
     note: str = ""
     vector: QueryVector | None = None
+    beside: LaneAnswer | None = None
 
 
 def check_query(query: str, *, name: str) -> str:
@@ -136,10 +139,10 @@ class Retriever:
             Unavailable: When no lane answers.
         """
         kind = request.lane_filter.kind
-        retrieval = await self.retrieve(request)
-        candidates = retrieval.candidates
-        if by_document or kind is RecordKind.DOCUMENT:
-            candidates = best_per_document(candidates)
+        grouped = by_document or kind is RecordKind.DOCUMENT
+        both = grouped and request.mode is RetrievalMode.HYBRID and request.profile.features.both_levels
+        retrieval = await self.retrieve(replace(request, both_levels=both))
+        candidates = best_per_document(retrieval.candidates) if grouped else retrieval.candidates
         passages, position = await self.fetch(request.crate_id, candidates[:limit], retrieval.position)
         results = tuple(
             Found(candidate, passage, snippet(passage, retrieval.keyword.terms)) for candidate, passage in passages
@@ -170,9 +173,10 @@ class Retriever:
         )
         if keyword.answer is None and vector.answer is None:
             raise Unavailable(f"no lane answers: keyword lane: {keyword.note}; vector lane: {vector.note}; retry")
-        answers = tuple(side.answer for side in (keyword, vector) if side.answer is not None)
+        held = (keyword.answer, keyword.beside, vector.answer, vector.beside)
+        answers = tuple(answer for answer in held if answer is not None)
         return Retrieval(
-            candidates=_rank(request, keyword.answer, vector.answer),
+            candidates=_rank(request, keyword, vector),
             lanes=(_use(KEYWORD, keyword), _use(VECTOR, vector)),
             keyword=keyword.answer or LaneAnswer(),
             vector=vector.vector,
@@ -216,25 +220,47 @@ class Retriever:
             return _Side(note=error.message)
 
     async def _keyword(self, request: Request) -> _Side:
-        answer = await self._index.search_keyword(request.crate_id, request.query, request.lane_filter, request.depth)
-        return _Side(answer) if answer.terms else _Side(note=_NO_WORD)
+        async def search(lane_filter: LaneFilter) -> LaneAnswer:
+            return await self._index.search_keyword(request.crate_id, request.query, lane_filter, request.depth)
+
+        answer, beside = await _levels(request, search)
+        return _Side(answer, beside=beside) if answer.terms else _Side(note=_NO_WORD)
 
     async def _vector(self, request: Request) -> _Side:
         vector = await self._embedder.embed_query(request.crate_id, request.query)
-        answer = await self._index.search_vector(request.crate_id, vector, request.lane_filter, request.depth)
-        return _Side(answer, vector=vector)
+
+        async def search(lane_filter: LaneFilter) -> LaneAnswer:
+            return await self._index.search_vector(request.crate_id, vector, lane_filter, request.depth)
+
+        answer, beside = await _levels(request, search)
+        return _Side(answer, vector=vector, beside=beside)
 
 
-def _rank(request: Request, keyword: LaneAnswer | None, vector: LaneAnswer | None) -> tuple[Fused, ...]:
-    if request.mode is RetrievalMode.HYBRID:
-        return fuse(
-            keyword.hits if keyword else (),
-            vector.hits if vector else (),
-            weights=request.profile.weights.by_form(),
-            k=request.profile.rank_constant,
-        )
-    answer = keyword or vector or LaneAnswer()
-    return rank_one_lane(answer.hits, request.mode)
+async def _levels(
+    request: Request, search: Callable[[LaneFilter], Awaitable[LaneAnswer]]
+) -> tuple[LaneAnswer, LaneAnswer | None]:
+    own = request.lane_filter
+    if not request.both_levels:
+        return await search(own), None
+    other = RecordKind.CHUNK if own.kind is RecordKind.DOCUMENT else RecordKind.DOCUMENT
+    return await asyncio.gather(search(own), search(replace(own, kind=other)))
+
+
+def _rank(request: Request, keyword: _Side, vector: _Side) -> tuple[Fused, ...]:
+    if request.mode is not RetrievalMode.HYBRID:
+        answer = keyword.answer or vector.answer or LaneAnswer()
+        return rank_one_lane(answer.hits, request.mode)
+    own = _fuse(request.profile, keyword.answer, vector.answer)
+    return fuse_levels(own, _fuse(request.profile, keyword.beside, vector.beside)) if request.both_levels else own
+
+
+def _fuse(profile: Profile, keyword: LaneAnswer | None, vector: LaneAnswer | None) -> tuple[Fused, ...]:
+    return fuse(
+        keyword.hits if keyword else (),
+        vector.hits if vector else (),
+        weights=profile.weights.by_form(),
+        k=profile.rank_constant,
+    )
 
 
 def _use(lane: str, side: _Side) -> LaneUse:

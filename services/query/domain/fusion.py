@@ -7,7 +7,7 @@ Rank Learning Methods", SIGIR 2009, with one weight per lane.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.query.domain.values import Form, LaneHit, RecordKey, RetrievalMode
 
@@ -144,6 +144,25 @@ def best_per_document(candidates: Sequence[Fused]) -> tuple[Fused, ...]:
     for candidate in candidates:
         best.setdefault(candidate.key.document_id, candidate)
     return tuple(best.values())
+
+
+def fuse_levels(own: Sequence[Fused], other: Sequence[Fused]) -> tuple[Fused, ...]:
+    """Rank documents by their chunks and their document records together: the sum of both fused scores.
+
+    Args:
+        own: Candidates of the level that is asked for, in order.
+        other: Candidates of the other level, in order. They add to the score of their documents and bring no further
+            candidates, so that every result is a record that was asked for.
+
+    Returns:
+        The best candidate of each document of `own`, by (score, best rank, id).
+    """
+    added = {candidate.key.document_id: candidate.score for candidate in best_per_document(other)}
+    documents = (
+        replace(candidate, score=candidate.score + added.get(candidate.key.document_id, 0.0))
+        for candidate in best_per_document(own)
+    )
+    return tuple(sorted(documents, key=_order))
 
 
 def _order(candidate: Fused) -> tuple[float, int, RecordKey]:

@@ -2,7 +2,15 @@
 
 import pytest
 
-from services.query.domain.fusion import Fused, LaneWeights, best_per_document, collapse, fuse, rank_one_lane
+from services.query.domain.fusion import (
+    Fused,
+    LaneWeights,
+    best_per_document,
+    collapse,
+    fuse,
+    fuse_levels,
+    rank_one_lane,
+)
 from services.query.domain.values import Form, LaneHit, RecordKey, RetrievalMode
 
 WEIGHTS = {
@@ -65,3 +73,23 @@ def test_one_lane_keeps_its_own_scores() -> None:
 def test_documents_keep_their_best_record() -> None:
     candidates = fused([hit("a", ordinal=1), hit("a", ordinal=2), hit("b")], [])
     assert [(item.key.document_id, item.key.ordinal) for item in best_per_document(candidates)] == [("a", 1), ("b", 0)]
+
+
+def test_levels_add_up_per_document_and_results_stay_on_the_level_asked_for() -> None:
+    chunks = fused([hit("a", ordinal=3), hit("b", ordinal=1)], [hit("b", ordinal=2), hit("a", ordinal=3)])
+    documents = fused([hit("c"), hit("b")], [hit("b"), hit("a")])
+    ranked = fuse_levels(chunks, documents)
+    assert [(item.key.document_id, item.key.ordinal) for item in ranked] == [("b", 2), ("a", 3)]
+    assert ranked[0].score == pytest.approx(0.6 / 61 + 0.4 / 62 + 0.6 / 61)
+    assert ranked[1].score == pytest.approx(0.4 / 61 + 0.6 / 62 + 0.6 / 62)
+    assert (ranked[0].keyword_rank, ranked[0].vector_rank) == (0, 1)
+    assert [item.key.document_id for item in fuse_levels(documents, chunks)] == ["b", "a", "c"]
+    assert [item.key.ordinal for item in fuse_levels(documents, chunks)] == [0, 0, 0]
+
+
+def test_documents_of_equal_score_go_by_best_rank_then_by_id() -> None:
+    even = {form: LaneWeights(0.5, 0.5) for form in Form}
+    chunks = fuse([hit("b"), hit("a")], [], weights=even, k=60)
+    documents = fuse([hit("a"), hit("b")], [], weights=even, k=60)
+    assert [item.key.document_id for item in fuse_levels(chunks, documents)] == ["b", "a"]
+    assert fuse_levels(chunks, ()) == chunks

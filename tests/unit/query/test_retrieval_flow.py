@@ -5,7 +5,7 @@ import pytest
 from services.kernel.errors import Conflict, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.query.domain.crate import CrateRules
 from services.query.domain.profile import V1
-from services.query.domain.values import LaneFilter, LaneUse, RecordKind, RetrievalMode
+from services.query.domain.values import LaneAnswer, LaneFilter, LaneUse, RecordKind, RetrievalMode
 from services.query.retrieval import Request, Retriever, check_query, usable_profile
 from tests.unit.query.doubles import EmbedderDouble, IndexDouble
 from tests.unit.query.passages import passage
@@ -114,6 +114,40 @@ async def test_documents_come_once() -> None:
     documents = await retriever(index).search(request(kind=RecordKind.DOCUMENT), limit=1, by_document=False)
     assert len(documents.results) == 1
     assert documents.kind is RecordKind.DOCUMENT
+
+
+@pytest.mark.parametrize("kind", RecordKind)
+async def test_one_result_per_document_asks_both_levels_side_by_side(kind: RecordKind) -> None:
+    index = IndexDouble((RELAY, GATE), positions=(7, 9, 8))
+    embedder = EmbedderDouble()
+    outcome = await retriever(index, embedder).search(request(kind=kind), limit=10, by_document=True)
+    asked = {(lane, lane_filter.kind) for lane, _, lane_filter, _ in index.asked}
+    assert asked == {(lane, level) for lane in ("keyword", "vector") for level in RecordKind}
+    assert embedder.queries == ["relay port"]
+    assert outcome.results[0].candidate.score == pytest.approx(2 * (0.6 + 0.4) / 61)
+    assert outcome.lanes == (LaneUse("keyword", True, "", 1), LaneUse("vector", True, "", 2))
+    assert (outcome.position, outcome.kind) == (7, kind)
+
+
+async def test_chunks_of_a_document_and_one_lane_alone_ask_one_level() -> None:
+    index = IndexDouble((RELAY, GATE))
+    await retriever(index).search(request(), limit=10, by_document=False)
+    await retriever(index).search(request(mode=RetrievalMode.SEMANTIC), limit=10, by_document=True)
+    await retriever(index).search(request(mode=RetrievalMode.LEXICAL), limit=10, by_document=True)
+    assert {lane_filter.kind for _, _, lane_filter, _ in index.asked} == {RecordKind.CHUNK}
+    assert len(index.asked) == 4
+
+
+async def test_a_lane_counts_only_with_both_of_its_levels() -> None:
+    class HalfDeaf(IndexDouble):
+        async def search_keyword(self, crate_id: str, query: str, lane_filter: LaneFilter, limit: int) -> LaneAnswer:
+            if lane_filter.kind is RecordKind.DOCUMENT:
+                raise Unavailable("documents are down")
+            return await super().search_keyword(crate_id, query, lane_filter, limit)
+
+    outcome = await retriever(HalfDeaf((RELAY,))).search(request(), limit=10, by_document=True)
+    assert outcome.lanes[0] == LaneUse("keyword", False, "documents are down", 0)
+    assert outcome.results[0].candidate.score == pytest.approx(2 * 0.6 / 61)
 
 
 async def test_what_is_gone_or_came_after_the_cursor_is_left_out() -> None:
