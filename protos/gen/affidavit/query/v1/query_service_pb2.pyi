@@ -93,7 +93,7 @@ class SearchRequest(_message.Message):
     mode: _settings_pb2.RetrievalMode.ValueType
     """Unspecified: the crate's setting."""
     group_by_document: _builtins.bool
-    """One result per document: its best record."""
+    """One result per document: its best record. In hybrid mode chunks and document records both count for its rank."""
     at: _builtins.int
     @_builtins.property
     def filter(self) -> _index_service_pb2.LaneFilter: ...
@@ -146,7 +146,9 @@ class SearchResult(_message.Message):
     title: _builtins.str
     snippet: _builtins.str
     score: _builtins.float
-    """Weighted reciprocal rank fusion; in lexical or semantic mode the lane's own score."""
+    """Weighted reciprocal rank fusion, with one result per document of both levels together; in lexical or semantic mode
+    the lane's own score.
+    """
     keyword_rank: _builtins.int
     """Ranks from 1; 0 when the lane did not return it."""
     vector_rank: _builtins.int
