@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from services.kernel.errors import Failure, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.query.domain.crate import CrateRules
-from services.query.domain.fusion import Fused, best_per_document, fuse, fuse_levels, rank_one_lane
+from services.query.domain.fusion import Fused, best_per_document, fuse, fuse_documents, rank_one_lane
 from services.query.domain.outcomes import Found, SearchOutcome
 from services.query.domain.profile import PROFILES, Profile
 from services.query.domain.snippets import snippet
@@ -33,7 +33,7 @@ class Request:
         lane_filter: What the lanes may return.
         profile: Manifest.
         depth: Candidates asked of each lane.
-        both_levels: One candidate per document, ranked by its chunks and its document record together.
+        by_document: One candidate per document, by the keyword lane's document records and the vector lane's chunks.
     """
 
     crate_id: str
@@ -42,7 +42,7 @@ class Request:
     lane_filter: LaneFilter
     profile: Profile
     depth: int
-    both_levels: bool = False
+    by_document: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One lane's part: its answer, that of the other level where both count, and query vector, or why there is none."""
+    """One lane's part: its answer, the chunks to show where that holds documents, its query vector; or why not."""
 
     answer: LaneAnswer | None = None
     note: str = ""
     vector: QueryVector | None = None
-    beside: LaneAnswer | None = None
+    chunks: LaneAnswer | None = None
 
 
 def check_query(query: str, *, name: str) -> str:
@@ -140,8 +140,8 @@ class Retriever:
         """
         kind = request.lane_filter.kind
         grouped = by_document or kind is RecordKind.DOCUMENT
-        both = grouped and request.mode is RetrievalMode.HYBRID and request.profile.features.both_levels
-        retrieval = await self.retrieve(replace(request, both_levels=both))
+        fused = grouped and request.mode is RetrievalMode.HYBRID and request.profile.features.level_per_lane
+        retrieval = await self.retrieve(replace(request, by_document=fused))
         candidates = best_per_document(retrieval.candidates) if grouped else retrieval.candidates
         passages, position = await self.fetch(request.crate_id, candidates[:limit], retrieval.position)
         results = tuple(
@@ -173,7 +173,7 @@ class Retriever:
         )
         if keyword.answer is None and vector.answer is None:
             raise Unavailable(f"no lane answers: keyword lane: {keyword.note}; vector lane: {vector.note}; retry")
-        held = (keyword.answer, keyword.beside, vector.answer, vector.beside)
+        held = (keyword.answer, keyword.chunks, vector.answer)
         answers = tuple(answer for answer in held if answer is not None)
         return Retrieval(
             candidates=_rank(request, keyword, vector),
@@ -223,44 +223,35 @@ class Retriever:
         async def search(lane_filter: LaneFilter) -> LaneAnswer:
             return await self._index.search_keyword(request.crate_id, request.query, lane_filter, request.depth)
 
-        answer, beside = await _levels(request, search)
-        return _Side(answer, beside=beside) if answer.terms else _Side(note=_NO_WORD)
+        own, chunks = request.lane_filter, None
+        if request.by_document and own.kind is RecordKind.CHUNK:
+            documents = replace(own, kind=RecordKind.DOCUMENT)
+            answer, chunks = await asyncio.gather(search(documents), search(own))
+        else:
+            answer = await search(own)
+        return _Side(answer, chunks=chunks) if answer.terms else _Side(note=_NO_WORD)
 
     async def _vector(self, request: Request) -> _Side:
         vector = await self._embedder.embed_query(request.crate_id, request.query)
-
-        async def search(lane_filter: LaneFilter) -> LaneAnswer:
-            return await self._index.search_vector(request.crate_id, vector, lane_filter, request.depth)
-
-        answer, beside = await _levels(request, search)
-        return _Side(answer, vector=vector, beside=beside)
-
-
-async def _levels(
-    request: Request, search: Callable[[LaneFilter], Awaitable[LaneAnswer]]
-) -> tuple[LaneAnswer, LaneAnswer | None]:
-    own = request.lane_filter
-    if not request.both_levels:
-        return await search(own), None
-    other = RecordKind.CHUNK if own.kind is RecordKind.DOCUMENT else RecordKind.DOCUMENT
-    return await asyncio.gather(search(own), search(replace(own, kind=other)))
+        own = request.lane_filter
+        lane_filter = replace(own, kind=RecordKind.CHUNK) if request.by_document else own
+        answer = await self._index.search_vector(request.crate_id, vector, lane_filter, request.depth)
+        return _Side(answer, vector=vector)
 
 
 def _rank(request: Request, keyword: _Side, vector: _Side) -> tuple[Fused, ...]:
     if request.mode is not RetrievalMode.HYBRID:
         answer = keyword.answer or vector.answer or LaneAnswer()
         return rank_one_lane(answer.hits, request.mode)
-    own = _fuse(request.profile, keyword.answer, vector.answer)
-    return fuse_levels(own, _fuse(request.profile, keyword.beside, vector.beside)) if request.both_levels else own
-
-
-def _fuse(profile: Profile, keyword: LaneAnswer | None, vector: LaneAnswer | None) -> tuple[Fused, ...]:
-    return fuse(
-        keyword.hits if keyword else (),
-        vector.hits if vector else (),
-        weights=profile.weights.by_form(),
-        k=profile.rank_constant,
-    )
+    words, meaning = (side.answer.hits if side.answer else () for side in (keyword, vector))
+    weights, k = request.profile.weights.by_form(), request.profile.rank_constant
+    if not request.by_document:
+        return fuse(words, meaning, weights=weights, k=k)
+    if request.lane_filter.kind is RecordKind.DOCUMENT:
+        shown = tuple(replace(hit, key=replace(hit.key, ordinal=0)) for hit in meaning)
+    else:
+        shown = (*meaning, *(keyword.chunks.hits if keyword.chunks else ()))
+    return fuse_documents(words, meaning, shown=shown, weights=weights, k=k)
 
 
 def _use(lane: str, side: _Side) -> LaneUse:

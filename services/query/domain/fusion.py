@@ -146,23 +146,31 @@ def best_per_document(candidates: Sequence[Fused]) -> tuple[Fused, ...]:
     return tuple(best.values())
 
 
-def fuse_levels(own: Sequence[Fused], other: Sequence[Fused]) -> tuple[Fused, ...]:
-    """Rank documents by their chunks and their document records together: the sum of both fused scores.
+def fuse_documents(
+    documents: Sequence[LaneHit],
+    chunks: Sequence[LaneHit],
+    *,
+    shown: Sequence[LaneHit],
+    weights: Mapping[Form, LaneWeights],
+    k: int,
+) -> tuple[Fused, ...]:
+    """Fuse documents, each lane on the level that it ranks better: words by document records, meaning by chunks.
 
     Args:
-        own: Candidates of the level that is asked for, in order.
-        other: Candidates of the other level, in order. They add to the score of their documents and bring no further
-            candidates, so that every result is a record that was asked for.
+        documents: The keyword lane's document records, best first.
+        chunks: The vector lane's chunks, best first; a document's rank is that of its best one among documents.
+        shown: Records that stand for their documents, the first of each; where there is none, the first chunk does.
+        weights: See `fuse`.
+        k: See `fuse`.
 
     Returns:
-        The best candidate of each document of `own`, by (score, best rank, id).
+        One candidate per document by (score, best rank, id).
     """
-    added = {candidate.key.document_id: candidate.score for candidate in best_per_document(other)}
-    documents = (
-        replace(candidate, score=candidate.score + added.get(candidate.key.document_id, 0.0))
-        for candidate in best_per_document(own)
-    )
-    return tuple(sorted(documents, key=_order))
+    keys: dict[str, RecordKey] = {}
+    for hit in (*shown, *documents, *chunks):
+        keys.setdefault(hit.key.document_id, hit.key)
+    keyword, vector = ([replace(hit, key=keys[hit.key.document_id]) for hit in hits] for hits in (documents, chunks))
+    return fuse(keyword, vector, weights=weights, k=k)
 
 
 def _order(candidate: Fused) -> tuple[float, int, RecordKey]:

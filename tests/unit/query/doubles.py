@@ -92,10 +92,8 @@ class EmbedderDouble:
     failure: Failure | None = None
     words_failure: Failure | None = None
     embedded: list[str] = field(default_factory=list)
-    queries: list[str] = field(default_factory=list)
 
     async def embed_query(self, crate_id: str, text: str) -> QueryVector:
-        self.queries.append(text)
         if self.failure:
             raise self.failure
         return QueryVector(MODEL, np.asarray([1.0, 0.0], dtype=np.float32))

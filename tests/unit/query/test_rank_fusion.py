@@ -8,7 +8,7 @@ from services.query.domain.fusion import (
     best_per_document,
     collapse,
     fuse,
-    fuse_levels,
+    fuse_documents,
     rank_one_lane,
 )
 from services.query.domain.values import Form, LaneHit, RecordKey, RetrievalMode
@@ -75,21 +75,20 @@ def test_documents_keep_their_best_record() -> None:
     assert [(item.key.document_id, item.key.ordinal) for item in best_per_document(candidates)] == [("a", 1), ("b", 0)]
 
 
-def test_levels_add_up_per_document_and_results_stay_on_the_level_asked_for() -> None:
-    chunks = fused([hit("a", ordinal=3), hit("b", ordinal=1)], [hit("b", ordinal=2), hit("a", ordinal=3)])
-    documents = fused([hit("c"), hit("b")], [hit("b"), hit("a")])
-    ranked = fuse_levels(chunks, documents)
-    assert [(item.key.document_id, item.key.ordinal) for item in ranked] == [("b", 2), ("a", 3)]
-    assert ranked[0].score == pytest.approx(0.6 / 61 + 0.4 / 62 + 0.6 / 61)
-    assert ranked[1].score == pytest.approx(0.4 / 61 + 0.6 / 62 + 0.6 / 62)
-    assert (ranked[0].keyword_rank, ranked[0].vector_rank) == (0, 1)
-    assert [item.key.document_id for item in fuse_levels(documents, chunks)] == ["b", "a", "c"]
-    assert [item.key.ordinal for item in fuse_levels(documents, chunks)] == [0, 0, 0]
+def test_documents_are_fused_by_their_records_words_and_their_best_chunks_meaning() -> None:
+    words = [hit("a", 9.0), hit("c", 8.0), hit("d", 7.0)]
+    meaning = [hit("b", 0.9, ordinal=2), hit("b", 0.8, ordinal=1), hit("a", 0.7, ordinal=3)]
+    shown = [*meaning, hit("c", ordinal=5)]
+    ranked = fuse_documents(words, meaning, shown=shown, weights=WEIGHTS, k=60)
+    assert [(item.key.document_id, item.key.ordinal) for item in ranked] == [("a", 3), ("b", 2), ("c", 5), ("d", 0)]
+    assert ranked[0].score == pytest.approx(0.4 / 61 + 0.6 / 62)
+    assert (ranked[0].keyword_score, ranked[0].cosine) == (9.0, 0.7)
+    assert ranked[1].score == pytest.approx(0.6 / 61)
+    assert (ranked[1].keyword_rank, ranked[1].vector_rank) == (0, 1)
 
 
-def test_documents_of_equal_score_go_by_best_rank_then_by_id() -> None:
-    even = {form: LaneWeights(0.5, 0.5) for form in Form}
-    chunks = fuse([hit("b"), hit("a")], [], weights=even, k=60)
-    documents = fuse([hit("a"), hit("b")], [], weights=even, k=60)
-    assert [item.key.document_id for item in fuse_levels(chunks, documents)] == ["b", "a"]
-    assert fuse_levels(chunks, ()) == chunks
+def test_documents_of_a_lane_alone_keep_its_order() -> None:
+    meaning = [hit("b", ordinal=2), hit("a", ordinal=1)]
+    alone = fuse_documents((), meaning, shown=(), weights=WEIGHTS, k=60)
+    assert [(item.key.document_id, item.key.ordinal) for item in alone] == [("b", 2), ("a", 1)]
+    assert fuse_documents([hit("a")], (), shown=(), weights=WEIGHTS, k=60)[0].key.ordinal == 0

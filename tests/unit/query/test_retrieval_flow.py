@@ -1,5 +1,7 @@
 """Two lanes side by side, and what happens when one of them doesn't take part."""
 
+from dataclasses import replace
+
 import pytest
 
 from services.kernel.errors import Conflict, NotAvailableYet, NotFound, Rejected, Unavailable
@@ -116,38 +118,55 @@ async def test_documents_come_once() -> None:
     assert documents.kind is RecordKind.DOCUMENT
 
 
-@pytest.mark.parametrize("kind", RecordKind)
-async def test_one_result_per_document_asks_both_levels_side_by_side(kind: RecordKind) -> None:
-    index = IndexDouble((RELAY, GATE), positions=(7, 9, 8))
-    embedder = EmbedderDouble()
-    outcome = await retriever(index, embedder).search(request(kind=kind), limit=10, by_document=True)
-    asked = {(lane, lane_filter.kind) for lane, _, lane_filter, _ in index.asked}
-    assert asked == {(lane, level) for lane in ("keyword", "vector") for level in RecordKind}
-    assert embedder.queries == ["relay port"]
-    assert outcome.results[0].candidate.score == pytest.approx(2 * (0.6 + 0.4) / 61)
-    assert outcome.lanes == (LaneUse("keyword", True, "", 1), LaneUse("vector", True, "", 2))
-    assert (outcome.position, outcome.kind) == (7, kind)
+async def test_one_result_per_document_asks_each_lane_on_its_level_and_shows_the_nearest_chunk() -> None:
+    later = passage("Another relay port.", document="a", ordinal=1)
+    index = IndexDouble((later, RELAY, GATE), positions=(7, 9, 8))
+    outcome = await retriever(index).search(request(), limit=10, by_document=True)
+    assert sorted((lane, lane_filter.kind.value) for lane, _, lane_filter, _ in index.asked) == [
+        ("keyword", "chunk"),
+        ("keyword", "document"),
+        ("vector", "chunk"),
+    ]
+    assert [found.passage for found in outcome.results] == [later, GATE]
+    assert outcome.results[0].candidate.score == pytest.approx(1 / 61)
+    assert (outcome.position, outcome.kind) == (7, RecordKind.CHUNK)
 
 
-async def test_chunks_of_a_document_and_one_lane_alone_ask_one_level() -> None:
+async def test_document_records_are_found_by_the_meaning_of_their_chunks() -> None:
+    later = passage("Another relay port.", document="a", ordinal=1)
+    index = IndexDouble((later, RELAY))
+    outcome = await retriever(index).search(request(kind=RecordKind.DOCUMENT), limit=10, by_document=False)
+    assert {(lane, lane_filter.kind.value) for lane, _, lane_filter, _ in index.asked} == {
+        ("keyword", "document"),
+        ("vector", "chunk"),
+    }
+    assert [found.passage.key.ordinal for found in outcome.results] == [0]
+    assert outcome.kind is RecordKind.DOCUMENT
+
+
+async def test_without_vectors_a_document_shows_its_best_chunk_by_words() -> None:
+    class ByLevel(IndexDouble):
+        async def search_keyword(self, crate_id: str, query: str, lane_filter: LaneFilter, limit: int) -> LaneAnswer:
+            answer = await super().search_keyword(crate_id, query, lane_filter, limit)
+            if lane_filter.kind is RecordKind.CHUNK:
+                return answer
+            records = (replace(hit, key=replace(hit.key, ordinal=0)) for hit in answer.hits)
+            return replace(answer, hits=tuple(records))
+
+    later = passage("Another relay port.", document="a", ordinal=1)
+    index = ByLevel((passage("Nothing here.", document="a"), later), vector_failure=Unavailable("engine is down"))
+    outcome = await retriever(index).search(request(), limit=10, by_document=True)
+    assert [found.passage for found in outcome.results] == [later]
+    assert not outcome.lanes[1].used
+
+
+async def test_chunks_and_one_lane_alone_stay_on_the_level_asked_for() -> None:
     index = IndexDouble((RELAY, GATE))
     await retriever(index).search(request(), limit=10, by_document=False)
     await retriever(index).search(request(mode=RetrievalMode.SEMANTIC), limit=10, by_document=True)
     await retriever(index).search(request(mode=RetrievalMode.LEXICAL), limit=10, by_document=True)
     assert {lane_filter.kind for _, _, lane_filter, _ in index.asked} == {RecordKind.CHUNK}
     assert len(index.asked) == 4
-
-
-async def test_a_lane_counts_only_with_both_of_its_levels() -> None:
-    class HalfDeaf(IndexDouble):
-        async def search_keyword(self, crate_id: str, query: str, lane_filter: LaneFilter, limit: int) -> LaneAnswer:
-            if lane_filter.kind is RecordKind.DOCUMENT:
-                raise Unavailable("documents are down")
-            return await super().search_keyword(crate_id, query, lane_filter, limit)
-
-    outcome = await retriever(HalfDeaf((RELAY,))).search(request(), limit=10, by_document=True)
-    assert outcome.lanes[0] == LaneUse("keyword", False, "documents are down", 0)
-    assert outcome.results[0].candidate.score == pytest.approx(2 * 0.6 / 61)
 
 
 async def test_what_is_gone_or_came_after_the_cursor_is_left_out() -> None:
