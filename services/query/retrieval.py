@@ -142,7 +142,9 @@ class Retriever:
         grouped = by_document or kind is RecordKind.DOCUMENT
         fused = grouped and request.mode is RetrievalMode.HYBRID and request.profile.features.level_per_lane
         retrieval = await self.retrieve(replace(request, by_document=fused))
-        candidates = best_per_document(retrieval.candidates) if grouped else retrieval.candidates
+        candidates = retrieval.candidates
+        if grouped:
+            candidates = best_per_document(candidates)
         passages, position = await self.fetch(request.crate_id, candidates[:limit], retrieval.position)
         results = tuple(
             Found(candidate, passage, snippet(passage, retrieval.keyword.terms)) for candidate, passage in passages
