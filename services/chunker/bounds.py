@@ -16,5 +16,5 @@ async def embedding_bound(log: Log, crate_id: str) -> int:
     Returns:
         Code points, 0 for no bound.
     """
-    configured = await log.last(crate=crate_id, service="ingest", aggregate="crate")
+    configured = await log.recent(crate=crate_id, service="ingest", aggregate="crate")
     return codec.max_input_chars(configured.message if configured else None)

@@ -25,6 +25,9 @@ def up(
     data_dir: DataDir = DEFAULT_DATA_DIR,
     listen: Listen = None,
     apart: Annotated[bool, typer.Option("--apart", help="One process per role instead of one for all.")] = False,
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, help="Processes that cut and embed beside the main one.")
+    ] = 1,
     log_level: LogLevel = "warning",
     json_output: JsonFlag = False,
 ) -> None:
@@ -43,7 +46,7 @@ def up(
             say("ready")
 
     with explained():
-        asyncio.run(node.up(_settings(data_dir, listen), apart=apart, announce=announce))
+        asyncio.run(node.up(_settings(data_dir, listen), workers=workers, apart=apart, announce=announce))
 
 
 def run(

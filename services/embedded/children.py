@@ -226,16 +226,18 @@ class Postgres(Server):
 
 
 class RoleProcess(Child):
-    """One role in a process of its own: `affidavit run ROLE` on the same data folder."""
+    """Some roles in a process of their own: `affidavit run ROLE...` on the same data folder."""
 
-    def __init__(self, *, role: str, folder: DataFolder, address: str) -> None:
-        super().__init__(name=role, log=folder / "run" / f"{role}.log")
+    def __init__(self, roles: Sequence[str], *, folder: DataFolder, address: str, name: str = "") -> None:
+        super().__init__(name=name or roles[0], log=folder / "run" / f"{name or roles[0]}.log")
+        self._roles = roles
         self._folder = folder
         self._address = address
 
     def command(self) -> Sequence[Path | str]:
         """See Child."""
-        return [sys.executable, "-m", "services.cli", "run", self.name, "--data-dir", self._folder.path]
+        command = [sys.executable, "-m", "services.cli", "run", *self._roles]
+        return [*command, "--data-dir", self._folder.path, "--listen", self._address]
 
     async def ready(self) -> bool:
         """See Child."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import logging
 import os
@@ -26,6 +27,8 @@ _log = logging.getLogger("affidavit.node")
 FIRST_CRATE = "main"
 _WATCH_S = 0.5
 _READY_S = 120.0
+# Steps that keep no tables: as many processes as there are cores may share them.
+_WORKING = ("chunker", "proposition", "embedder")
 
 
 def wires(roles: Sequence[str]) -> Mapping[str, Wire]:
@@ -43,11 +46,12 @@ def wires(roles: Sequence[str]) -> Mapping[str, Wire]:
     return {role: importlib.import_module(f"services.{topology.role(role).name}.main").wire for role in roles}
 
 
-async def up(settings: NodeSettings, *, apart: bool, announce: Callable[[Endpoints], None]) -> None:
+async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Callable[[Endpoints], None]) -> None:
     """Run the servers and all roles until SIGTERM or SIGINT.
 
     Args:
         settings: The node's settings; the addresses of the servers are filled in here.
+        workers: Processes that cut and embed in place of the one that does the rest; 0 for none.
         apart: One process per role instead of one for all.
         announce: Called once, when everything answers.
 
@@ -67,16 +71,24 @@ async def up(settings: NodeSettings, *, apart: bool, announce: Callable[[Endpoin
         endpoints.write(folder)
         stack.callback((folder / "run" / "endpoints.json").unlink, missing_ok=True)
         if apart:
-            for role, address in endpoints.roles.items():
-                children.append(RoleProcess(role=role, folder=folder, address=address))
-            await asyncio.gather(*(child.start() for child in children[2:]))
+            children += (RoleProcess([role], folder=folder, address=at) for role, at in endpoints.roles.items())
         else:
-            node = Node(settings=_placed(settings, endpoints, endpoints.listen), wires=wires(topology.ROLE_NAMES))
+            node = Node(
+                settings=_placed(settings, endpoints, endpoints.listen),
+                wires=wires(topology.ROLE_NAMES),
+                without_steps=_WORKING if workers else (),
+            )
             await node.start()
             stack.push_async_callback(node.stop)
+            children += (
+                RoleProcess(_WORKING, folder=folder, address=f"127.0.0.1:{free_port()}", name=f"worker-{number}")
+                for number in range(1, workers + 1)
+            )
+        await asyncio.gather(*(child.start() for child in children[2:]))
         watcher = asyncio.create_task(_keep_alive(children))
         stack.push_async_callback(tasks.cancel, [watcher])
         await _create_first_crate(endpoints)
+        _freeze()
         announce(endpoints)
         await stopping.wait()
 
@@ -100,10 +112,17 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
         settings = settings.model_copy(update={"listen": listen})
     node = Node(settings=settings, wires=wires(roles))
     await node.start()
+    _freeze()
     try:
         await stopping.wait()
     finally:
         await node.stop()
+
+
+def _freeze() -> None:
+    """Keep what the start left out of garbage collection: full collections went through all of it, and calls waited."""
+    gc.collect()
+    gc.freeze()
 
 
 def _addresses(listen: str, *, apart: bool) -> dict[str, str]:

@@ -17,6 +17,12 @@ class Gate:
         self._opened = asyncio.Event()
         self._settled = asyncio.Event()
         self._settled.set()
+        self._writes = 0
+
+    @property
+    def writes(self) -> int | None:
+        """How often the rows were written so far; None while they are being written."""
+        return self._writes if self._settled.is_set() else None
 
     @property
     def problem(self) -> str:
@@ -56,6 +62,7 @@ class Gate:
         try:
             yield
         finally:
+            self._writes += 1
             self._settled.set()
 
     async def settled(self, timeout_s: float) -> None:

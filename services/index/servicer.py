@@ -17,6 +17,7 @@ from services.index.domain.generations import Generation
 from services.index.domain.records import LaneFilter, LaneHit, TermStatistics
 from services.index.gate import Gate
 from services.index.ports import ChunkReader, KeywordLanes, VectorLanes
+from services.index.remembered import RememberedRows
 from services.kernel.errors import Conflict, NotAvailableYet, NotFound, Rejected, Unavailable
 
 # A search that meets a batch on its way looks again: the lanes are written before the rows.
@@ -41,6 +42,7 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
         incarnation: bytes,
     ) -> None:
         self._reader = reader
+        self._remembered = RememberedRows(reader=reader, gate=gate)
         self._keyword_lanes = keyword_lanes
         self._vector_lanes = vector_lanes
         self._gate = gate
@@ -96,7 +98,7 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
         fetched = await self._reader.fetch(
             request.crate_id, codec.chunk_keys(request.keys), with_terms=request.with_terms
         )
-        return codec.fetch_response(fetched, with_terms=request.with_terms)
+        return codec.fetch_response(fetched, request)
 
     async def ListChunks(self, request: pb.ListChunksRequest, context: Call) -> pb.ListChunksResponse:
         """Read one revision page by page."""
@@ -142,7 +144,7 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
 
     async def _serving(self, crate_id: str) -> Generation:
         self._gate.check()
-        found = generations.serving(await self._reader.generations(crate_id))
+        found = generations.serving(await self._remembered.generations(crate_id))
         if found is None:
             raise Unavailable(
                 f"crate {crate_id} has no generation that serves yet: it starts once its embedding provider answers; "
@@ -159,7 +161,7 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
         width = limit
         for look in range(1, _LOOKS + 1):
             hits = await search(width)
-            standing = await self._reader.standing(crate_id, [hit.document_id for hit in hits])
+            standing = await self._remembered.standing(crate_id, [hit.document_id for hit in hits])
             kept = [hit for hit in hits if standing.revisions.get(hit.document_id) == hit.revision]
             ghosts = len(hits) - len(kept)
             if not ghosts or look == _LOOKS:

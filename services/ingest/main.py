@@ -10,7 +10,7 @@ from services import topology
 from services.ingest.adapters.preparer_process import ProcessPreparer
 from services.ingest.adapters.schema_postgres import MIGRATIONS
 from services.ingest.adapters.sources_packs import PackSources
-from services.ingest.adapters.submit_nats import NatsSubmissions
+from services.ingest.adapters.submit_faststream import SubmitSubject
 from services.ingest.adapters.tables_postgres import PostgresTables
 from services.ingest.codec.facts import KNOWLEDGE_EVENTS, SIGNAL_EVENTS
 from services.ingest.commands.crates import Crates
@@ -67,8 +67,8 @@ async def wire(context: Context) -> Role:
         sources=sources,
         uploads_in_flight=settings.uploads_in_flight,
     )
-    submissions = NatsSubmissions(
-        client=context.bus.nats, answer=Submissions(documents=documents).answer, concurrency=settings.puts_in_flight
+    submissions = SubmitSubject(
+        url=context.bus.url, answer=Submissions(documents=documents).answer, concurrency=settings.puts_in_flight
     )
     return Role(
         name="ingest",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import grpc
@@ -138,9 +138,19 @@ class Node:
         server: Its gRPC server, once started.
     """
 
-    def __init__(self, *, settings: NodeSettings, wires: Mapping[str, Wire]) -> None:
+    def __init__(
+        self, *, settings: NodeSettings, wires: Mapping[str, Wire], without_steps: Collection[str] = ()
+    ) -> None:
+        """Keep what to run.
+
+        Args:
+            settings: The node's.
+            wires: Composition roots by role.
+            without_steps: Roles whose steps run in other processes.
+        """
         self._settings = settings
         self._wires = wires
+        self._without_steps = without_steps
         self._stack = contextlib.AsyncExitStack()
         self._roles: list[tuple[Role, list[ProjectionRunner]]] = []
         self.server: rpc.Server
@@ -218,7 +228,7 @@ class Node:
         for loop in role.background:
             task = asyncio.create_task(_supervise(name, loop), name=f"{name}-background")
             self._stack.push_async_callback(tasks.cancel, [task])
-        if role.steps:
+        if role.steps and name not in self._without_steps:
             steps = StepRunner(bus=bus, steps=role.steps)
             await steps.start()
             self._stack.push_async_callback(steps.stop, _DRAIN_S)

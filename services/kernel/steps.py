@@ -28,8 +28,8 @@ ACK_WAIT_S = 30.0
 MAX_ATTEMPTS = 12
 # More than we ever use: the server must never drop a message that we still mean to handle.
 _SERVER_MAX_DELIVER = 1000
+_HELD_PER_HANDLER = 4
 _DELAYS_S = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-_FETCH = 16
 _FETCH_TIMEOUT_S = 2.0
 _RESUBSCRIBE_S = 0.5
 
@@ -71,7 +71,7 @@ def consumer_config(role: str, step: Step) -> api.ConsumerConfig:
         ack_policy=api.AckPolicy.EXPLICIT,
         ack_wait=ACK_WAIT_S,
         max_deliver=_SERVER_MAX_DELIVER,
-        max_ack_pending=max(64, step.concurrency * 4),
+        max_ack_pending=max(64, step.concurrency * _HELD_PER_HANDLER),
     )
 
 
@@ -125,12 +125,15 @@ class _Turns:
 
 
 class _Pool:
-    """Bounded set of running handlers of one step. It fetches only what it has room for: nothing waits unheard."""
+    """Bounded set of handlers of one step: some run, as many again and more wait, and heartbeats go out for all."""
 
     def __init__(self, *, bus: Bus, step: Step) -> None:
         self._bus = bus
         self._step = step
-        self._slots = asyncio.Semaphore(step.concurrency)
+        self._running = asyncio.Semaphore(step.concurrency)
+        self._capacity = step.concurrency * _HELD_PER_HANDLER
+        self._room = asyncio.Event()
+        self._draining = False
         self._turns = _Turns()
         self._held: dict[int, Msg] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -142,6 +145,7 @@ class _Pool:
 
     async def drain(self, grace_s: float) -> None:
         await tasks.cancel(self._loops)
+        self._draining = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace_s)
         await tasks.cancel(self._tasks)
@@ -165,29 +169,21 @@ class _Pool:
 
     async def _fetch(self, subscription: JetStreamContext.PullSubscription) -> None:
         while True:
-            taken = await self._take_slots()
-            messages: list[Msg] = []
+            # Half of them at once: a fetch costs the same for one message as for many.
+            while len(self._held) > self._capacity // 2:
+                self._room.clear()
+                await self._room.wait()
             try:
-                messages = await subscription.fetch(taken, timeout=_FETCH_TIMEOUT_S)
+                messages = await subscription.fetch(self._capacity - len(self._held), timeout=_FETCH_TIMEOUT_S)
             except TimeoutError:
                 # Also proves that the consumer is still there: a lost one raises another error.
                 await subscription.consumer_info()
-            finally:
-                for _ in range(taken - len(messages)):
-                    self._slots.release()
+                continue
             for message in messages:
                 self._held[id(message)] = message
                 task = asyncio.create_task(self._run(message))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-
-    async def _take_slots(self) -> int:
-        await self._slots.acquire()
-        taken = 1
-        while taken < _FETCH and not self._slots.locked():
-            await self._slots.acquire()
-            taken += 1
-        return taken
 
     async def _beat(self) -> None:
         while True:
@@ -205,7 +201,11 @@ class _Pool:
                 await failures.record_poison(self._bus, event)
                 await message.term()
                 return
-            await self._handle(event, message)
+            async with self._running:
+                if self._draining:
+                    await message.nak()
+                    return
+                await self._handle(event, message)
         except asyncio.CancelledError:
             await message.nak()
             raise
@@ -214,7 +214,7 @@ class _Pool:
             _log.exception("step %s could not settle position %s", self._step.name, message.metadata.sequence.stream)
         finally:
             self._held.pop(id(message), None)
-            self._slots.release()
+            self._room.set()
 
     async def _handle(self, event: Event, message: Msg) -> None:
         try:

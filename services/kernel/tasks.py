@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-_ASK_AGAIN_S = 1.0
+_ASK_AGAIN_S = 3.0
 
 
 async def cancel(tasks: Iterable[asyncio.Task[None]]) -> None:

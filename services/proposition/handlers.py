@@ -34,7 +34,7 @@ class Evaluating:
         if isinstance(message, ingest_pb.DocumentErased):
             await self._evaluations.erase(event.crate, message.document_id, message.revision)
             return
-        configured = await self._log.last(crate=event.crate, service="ingest", aggregate="crate")
+        configured = await self._log.recent(crate=event.crate, service="ingest", aggregate="crate")
         if needs_evaluation(codec.strategy(configured.message if configured else None)):
             raise NotAvailableYet(
                 f"crate {event.crate} asks for the proposition strategy, which is not available yet: "

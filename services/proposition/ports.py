@@ -10,8 +10,8 @@ from services.kernel.envelope import Event
 class Log(Protocol):
     """The log, as the kernel's bus gives it."""
 
-    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
-        """The last event of an aggregate, or None."""
+    async def recent(self, *, crate: str, service: str, aggregate: str) -> Event | None:
+        """The last event of an aggregate as it was within the last second, or None."""
 
 
 class Evaluations(Protocol):

@@ -53,6 +53,9 @@ class Index(Protocol):
     async def fetch(self, crate_id: str, keys: Sequence[RecordKey]) -> Fetched:
         """Read chunks with their terms, in the order of keys; what is not in force any more is left out."""
 
+    async def show(self, crate_id: str, keys: Sequence[RecordKey], terms: Sequence[str]) -> Fetched:
+        """Like `fetch`, for who cites nothing: without runs, and of each chunk's terms those in `terms` alone."""
+
     async def position(self, crate_id: str) -> int:
         """KNOWLEDGE position up to which the index has applied the log."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +14,9 @@ from services.query.domain.fusion import Fused, best_per_document, fuse, fuse_do
 from services.query.domain.outcomes import Found, SearchOutcome
 from services.query.domain.profile import PROFILES, Profile
 from services.query.domain.snippets import snippet
-from services.query.domain.values import LaneAnswer, LaneFilter, LaneUse, Passage, RecordKind, RetrievalMode
+from services.query.domain.values import LaneAnswer, LaneFilter, LaneUse, Passage, RecordKey, RecordKind, RetrievalMode
 from services.query.domain.words import holds_word
-from services.query.ports import Embedder, Index, QueryVector
+from services.query.ports import Embedder, Fetched, Index, QueryVector
 
 MAX_QUERY_CHARS = 8_000
 KEYWORD, VECTOR = "keyword", "vector"
@@ -145,7 +146,10 @@ class Retriever:
         candidates = retrieval.candidates
         if grouped:
             candidates = best_per_document(candidates)
-        passages, position = await self.fetch(request.crate_id, candidates[:limit], retrieval.position)
+        terms = tuple(weight.term for weight in retrieval.keyword.terms)
+        shown = candidates[:limit]
+        show = functools.partial(self._index.show, request.crate_id, terms=terms)
+        passages, position = await _read(show, shown, retrieval.position)
         results = tuple(
             Found(candidate, passage, snippet(passage, retrieval.keyword.terms)) for candidate, passage in passages
         )
@@ -200,13 +204,7 @@ class Retriever:
             Candidates with their chunks, and the cursor. A candidate whose revision is not in force any more is left
             out, and so is one that came after the cursor: the answer could not claim it.
         """
-        if not candidates:
-            return (), position
-        fetched = await self._index.fetch(crate_id, [candidate.key for candidate in candidates])
-        cursor = min(position, fetched.position)
-        held = {passage.key: passage for passage in fetched.passages if passage.ingested_position <= cursor}
-        pairs = tuple((candidate, held[candidate.key]) for candidate in candidates if candidate.key in held)
-        return pairs, cursor
+        return await _read(functools.partial(self._index.fetch, crate_id), candidates, position)
 
     async def _side(self, wanted: bool, request: Request, work: Coroutine[Any, Any, _Side]) -> _Side:
         if not wanted:
@@ -239,6 +237,18 @@ class Retriever:
         lane_filter = replace(own, kind=RecordKind.CHUNK) if request.by_document else own
         answer = await self._index.search_vector(request.crate_id, vector, lane_filter, request.depth)
         return _Side(answer, vector=vector)
+
+
+async def _read(
+    fetch: Callable[[Sequence[RecordKey]], Awaitable[Fetched]], candidates: Sequence[Fused], position: int
+) -> tuple[tuple[tuple[Fused, Passage], ...], int]:
+    if not candidates:
+        return (), position
+    fetched = await fetch([candidate.key for candidate in candidates])
+    cursor = min(position, fetched.position)
+    held = {passage.key: passage for passage in fetched.passages if passage.ingested_position <= cursor}
+    pairs = tuple((candidate, held[candidate.key]) for candidate in candidates if candidate.key in held)
+    return pairs, cursor
 
 
 def _rank(request: Request, keyword: _Side, vector: _Side) -> tuple[Fused, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from affidavit.receipt.v1 import receipt_service_pb2_grpc as pb_grpc
 
 from services import topology
+from services.kernel.blobs import blob_names
 from services.kernel.errors import Rejected
 from services.kernel.ids import utc_now
 from services.kernel.projections import Projection
@@ -121,7 +122,7 @@ def check_key(data_dir: Path) -> str:
     """
     settings = ReceiptSettings(data_dir=data_dir)
     report = KeyFolder(path=settings.keys).report()
-    answers = NodeSettings(data_dir=data_dir).blobs.glob("*/answers/*")
-    if report.state is KeyState.ABSENT and next(answers, None) is not None:
+    names = blob_names(NodeSettings(data_dir=data_dir).blobs)
+    if report.state is KeyState.ABSENT and any("/answer/" in name for name in names):
         return f"{settings.keys} is empty, but receipts were issued: restore it from a backup"
     return report.problem

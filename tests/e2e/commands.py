@@ -56,7 +56,7 @@ def up(data_dir: Path, *flags: str, environment: Mapping[str, str] = FAST) -> It
 
 
 def children_of(data_dir: Path) -> dict[str, int]:
-    """Server processes that run on a data folder, by program name."""
+    """Processes that a node has started on its data folder: servers by program name, roles as "run chunker"."""
     found: dict[str, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -64,6 +64,8 @@ def children_of(data_dir: Path) -> dict[str, int]:
                 command = (entry / "cmdline").read_bytes().split(b"\0")
                 if any(f"{data_dir}/".encode() in part for part in command[1:]):
                     found.setdefault(Path(command[0].decode()).name, int(entry.name))
+                elif b"run" in command and str(data_dir).encode() in command:
+                    found.setdefault(f"run {command[command.index(b'run') + 1].decode()}", int(entry.name))
     return found
 
 

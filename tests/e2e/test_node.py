@@ -62,8 +62,8 @@ def test_a_killed_node_leaves_no_process_and_loses_nothing(data_dir: Path, docum
         assert {document["status"] for document in listed} == {"DOCUMENT_STATUS_SEARCHABLE"}
 
 
-@pytest.mark.parametrize("server", ["nats-server", "postgres"])
-def test_a_killed_server_is_started_again(data_dir: Path, documents: Path, server: str) -> None:
+@pytest.mark.parametrize("server", ["nats-server", "postgres", "run chunker"])
+def test_a_killed_child_is_started_again(data_dir: Path, documents: Path, server: str) -> None:
     with up(data_dir):
         pid = children_of(data_dir)[server]
         os.kill(pid, signal.SIGKILL)
@@ -72,9 +72,9 @@ def test_a_killed_server_is_started_again(data_dir: Path, documents: Path, serve
         assert "seven" in result("ask", QUESTION, data_dir=data_dir)["text"]
 
 
-def test_eight_processes_answer_as_one_does(data_dir: Path, documents: Path) -> None:
+def test_one_process_answers_as_two_and_eight_do(data_dir: Path, documents: Path) -> None:
     answers = []
-    for flags in ((), ("--apart",)):
+    for flags in (("--workers", "0"), (), ("--apart",)):
         folder = data_dir.with_name(f"data{len(flags)}")
         with up(folder, *flags):
             result("ingest", str(documents), data_dir=folder)
@@ -86,4 +86,4 @@ def test_eight_processes_answer_as_one_does(data_dir: Path, documents: Path) -> 
             answers.append(
                 {name: answer[name] for name in ("status", "text", "citations", "mode", "lanes", "answered_by")}
             )
-    assert answers[0] == answers[1]
+    assert answers[0] == answers[1] == answers[2]

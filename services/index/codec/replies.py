@@ -86,18 +86,24 @@ def vector_response(hits: Sequence[LaneHit], *, position: int, generation: int) 
     return service_pb.SearchVectorResponse(hits=[_hit(hit) for hit in hits], position=position, generation=generation)
 
 
-def fetch_response(fetched: Fetched, *, with_terms: bool) -> service_pb.FetchChunksResponse:
-    """Build the reply to a fetch."""
-    return service_pb.FetchChunksResponse(
-        chunks=[_indexed_chunk(chunk, with_terms=with_terms) for chunk in fetched.chunks], position=fetched.position
-    )
+def fetch_response(fetched: Fetched, request: service_pb.FetchChunksRequest) -> service_pb.FetchChunksResponse:
+    """Build the reply to a fetch, with what the request asks for."""
+    only = frozenset(request.only_terms)
+    chunks = []
+    for stored in fetched.chunks:
+        terms = stored.terms if request.with_terms else ()
+        message = _indexed_chunk(stored, terms=[term for term in terms if term in only] if only else terms)
+        if request.without_runs:
+            message.chunk.ClearField("runs")
+        chunks.append(message)
+    return service_pb.FetchChunksResponse(chunks=chunks, position=fetched.position)
 
 
 def page_response(page: RevisionPage) -> service_pb.ListChunksResponse:
     """Build one page of a revision; without a next page the token is empty."""
     following = page.chunks[-1].key.ordinal + 1 if page.chunks else page.chunk_count
     return service_pb.ListChunksResponse(
-        chunks=[_indexed_chunk(chunk, with_terms=False) for chunk in page.chunks],
+        chunks=[_indexed_chunk(chunk, terms=()) for chunk in page.chunks],
         next_page_token=requests.page_token(page.revision, following) if following < page.chunk_count else "",
         headings=page.headings,
     )
@@ -133,7 +139,7 @@ def _hit(hit: LaneHit) -> service_pb.Hit:
     )
 
 
-def _indexed_chunk(stored: StoredChunk, *, with_terms: bool) -> service_pb.IndexedChunk:
+def _indexed_chunk(stored: StoredChunk, *, terms: Sequence[str]) -> service_pb.IndexedChunk:
     told = stored.description
     message = service_pb.IndexedChunk(
         key=service_pb.ChunkKey(
@@ -147,7 +153,7 @@ def _indexed_chunk(stored: StoredChunk, *, with_terms: bool) -> service_pb.Index
         uri=told.uri,
         form=form_value(stored.form),
         ingested_position=stored.ingested_position,
-        terms=stored.terms if with_terms else (),
+        terms=terms,
     )
     message.chunk.ParseFromString(stored.encoded)
     if stored.effective_at is not None:

@@ -47,15 +47,29 @@ class GrpcIndex:
 
     async def fetch(self, crate_id: str, keys: Sequence[RecordKey]) -> Fetched:
         """See Index."""
-        request = pb.FetchChunksRequest(
-            crate_id=crate_id, keys=[outgoing.key_message(key) for key in keys], with_terms=True
+        return await self._fetch(
+            pb.FetchChunksRequest(crate_id=crate_id, keys=[outgoing.key_message(key) for key in keys], with_terms=True)
         )
-        with calling(_INDEX):
-            reply = await self._index.FetchChunks(request, timeout=self._timeout_s)
-        return Fetched(tuple(incoming.passage(item) for item in reply.chunks), reply.position)
+
+    async def show(self, crate_id: str, keys: Sequence[RecordKey], terms: Sequence[str]) -> Fetched:
+        """See Index."""
+        return await self._fetch(
+            pb.FetchChunksRequest(
+                crate_id=crate_id,
+                keys=[outgoing.key_message(key) for key in keys],
+                with_terms=bool(terms),
+                only_terms=terms,
+                without_runs=True,
+            )
+        )
 
     async def position(self, crate_id: str) -> int:
         """See Index."""
         with calling(_INDEX):
             reply = await self._index.GetWatermark(pb.GetWatermarkRequest(crate_id=crate_id), timeout=self._timeout_s)
         return int(reply.position)
+
+    async def _fetch(self, request: pb.FetchChunksRequest) -> Fetched:
+        with calling(_INDEX):
+            reply = await self._index.FetchChunks(request, timeout=self._timeout_s)
+        return Fetched(tuple(incoming.passage(item) for item in reply.chunks), reply.position)

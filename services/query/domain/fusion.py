@@ -50,7 +50,8 @@ class Fused:
     @property
     def best_rank(self) -> int:
         """The better of its ranks, from 1."""
-        return min(rank for rank in (self.keyword_rank, self.vector_rank) if rank)
+        ranks = (self.keyword_rank, self.vector_rank)
+        return min(ranks) or max(ranks)
 
 
 def collapse(hits: Sequence[LaneHit]) -> tuple[LaneHit, ...]:
@@ -62,10 +63,7 @@ def collapse(hits: Sequence[LaneHit]) -> tuple[LaneHit, ...]:
     Returns:
         One hit per chunk, in the order of the chunk's best record.
     """
-    best: dict[RecordKey, LaneHit] = {}
-    for hit in hits:
-        best.setdefault(hit.key, hit)
-    return tuple(best.values())
+    return tuple(hit for _, hit in _ranked(hits).values())
 
 
 def fuse(
@@ -86,23 +84,21 @@ def fuse(
     Returns:
         Candidates by (score, best rank, id). A lane without a record adds nothing: there is no phantom rank.
     """
-    candidates: dict[RecordKey, Fused] = {}
-    for rank, hit in enumerate(collapse(keyword), start=1):
-        score = weights[hit.form].keyword / (k + rank)
-        candidates[hit.key] = Fused(hit.key, score, hit.form, keyword_rank=rank, keyword_score=hit.score)
-    for rank, hit in enumerate(collapse(vector), start=1):
+    by_words, by_meaning = _ranked(keyword), _ranked(vector)
+    candidates = []
+    for key, (rank, hit) in by_words.items():
         # The form is the document's, so a candidate of both lanes is weighed alike whichever list came first.
-        held = candidates.get(hit.key, Fused(hit.key, 0.0, hit.form))
-        candidates[hit.key] = Fused(
-            hit.key,
-            held.score + weights[held.form].vector / (k + rank),
-            held.form,
-            keyword_rank=held.keyword_rank,
-            vector_rank=rank,
-            keyword_score=held.keyword_score,
-            cosine=hit.score,
-        )
-    return tuple(sorted(candidates.values(), key=_order))
+        weight = weights[hit.form]
+        score = weight.keyword / (k + rank)
+        vector_rank, other = by_meaning.pop(key, (0, None))
+        if other is None:
+            candidates.append(Fused(key, score, hit.form, rank, 0, hit.score))
+        else:
+            score += weight.vector / (k + vector_rank)
+            candidates.append(Fused(key, score, hit.form, rank, vector_rank, hit.score, other.score))
+    for key, (rank, hit) in by_meaning.items():
+        candidates.append(Fused(key, weights[hit.form].vector / (k + rank), hit.form, 0, rank, 0.0, hit.score))
+    return _ordered(candidates)
 
 
 def fuse_documents(
@@ -157,7 +153,7 @@ def rank_one_lane(hits: Sequence[LaneHit], mode: RetrievalMode) -> tuple[Fused, 
         )
         for rank, hit in enumerate(collapse(hits), start=1)
     ]
-    return tuple(sorted(ranked, key=_order))
+    return _ordered(ranked)
 
 
 def best_per_document(candidates: Sequence[Fused]) -> tuple[Fused, ...]:
@@ -175,5 +171,13 @@ def best_per_document(candidates: Sequence[Fused]) -> tuple[Fused, ...]:
     return tuple(best.values())
 
 
-def _order(candidate: Fused) -> tuple[float, int, RecordKey]:
-    return (-candidate.score, candidate.best_rank, candidate.key)
+def _ranked(hits: Sequence[LaneHit]) -> dict[RecordKey, tuple[int, LaneHit]]:
+    """The best record of each source chunk with its rank, from 1."""
+    best: dict[RecordKey, tuple[int, LaneHit]] = {}
+    for hit in hits:
+        best.setdefault(hit.key, (len(best) + 1, hit))
+    return best
+
+
+def _ordered(candidates: Sequence[Fused]) -> tuple[Fused, ...]:
+    return tuple(sorted(candidates, key=lambda found: (-found.score, found.best_rank, found.key)))

@@ -10,7 +10,7 @@ from services.receipt.ports import Gone
 
 def answer_prefix(crate: str, receipt_id: bytes) -> str:
     """Where the pack of a receipt's question and answer lies."""
-    return f"{crate}/answers/{receipt_id.hex()}/disclosure"
+    return f"{crate}/{receipt_id.hex()}/answer"
 
 
 def evidence_prefix(crate: str, document_id: str, revision: int) -> str:

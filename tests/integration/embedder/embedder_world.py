@@ -22,7 +22,7 @@ from services.embedder.domain.models import Provider, Purpose
 from services.embedder.handlers import DocumentEmbedder
 from services.embedder.models import CrateModels
 from services.embedder.ports import EmbeddingModel, VectorCache
-from services.kernel.blobs import FolderBlobs
+from services.kernel.blobs import FolderBlobs, blob_names
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event
 from services.kernel.errors import Unavailable
@@ -81,6 +81,7 @@ class World:
 
     def __init__(self, *, nats_url: str, folder: Path) -> None:
         self._nats_url = nats_url
+        self.folder = folder
         self.blobs = FolderBlobs(root=folder)
         self.packs = PackStore(blobs=self.blobs)
         self.buses: dict[str, Bus] = {}
@@ -192,4 +193,4 @@ class World:
 
     def names(self, step: str) -> list[str]:
         """Packs of a step, below the crate."""
-        return sorted(name for name in self.blobs.names() if f"/{step}/" in name)
+        return sorted(name for name in blob_names(self.folder) if f"/{step}/" in name)

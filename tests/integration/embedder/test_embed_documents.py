@@ -111,10 +111,10 @@ async def test_documents_don_t_share_vectors(world: World) -> None:
     assert (await world.run(A, document="d2")).computed_count == 3
 
 
-async def test_old_vectors_that_are_gone_or_damaged_are_computed_again(world: World, tmp_path: Path) -> None:
+async def test_old_vectors_that_are_gone_or_damaged_are_computed_again(world: World) -> None:
     await world.run(A)
     (name,) = world.names("vectors")
-    (tmp_path / "packs" / name).write_bytes(b"damaged")
+    world.blobs.path(name).write_bytes(b"damaged")
     second = await world.run(A, revision=2)
     assert (second.computed_count, list(second.earlier)) == (3, [])
     await world.packs.erase(f"{CRATE}/d1/2/vectors")

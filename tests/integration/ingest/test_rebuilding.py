@@ -17,7 +17,7 @@ from services.ingest.adapters.sources_packs import PackSources
 from services.ingest.adapters.tables_postgres import PostgresTables
 from services.ingest.codec.facts import KNOWLEDGE_EVENTS, SIGNAL_EVENTS
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections
-from services.kernel.blobs import FolderBlobs
+from services.kernel.blobs import FolderBlobs, blob_names
 from services.kernel.db import Database
 from services.kernel.envelope import Event
 from services.kernel.errors import Unavailable
@@ -197,7 +197,7 @@ async def test_a_pack_without_its_event_is_erased_with_the_document(world: World
     assert second.revision == 2
     await packs.write(f"{client.crate}/{first.document_id}/3/source", {"raw": b"another"})
     await client.erase("x")
-    assert not [name for name in blobs.names() if first.document_id in name]
+    assert not [name for name in blob_names(world.settings.blobs) if first.document_id in name]
     blobs.close()
 
 

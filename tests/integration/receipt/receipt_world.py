@@ -17,6 +17,7 @@ from affidavit.receipt.v1 import receipt_service_pb2_grpc as pb_grpc
 
 from services import topology
 from services.kernel import channels
+from services.kernel.blobs import blob_names
 from services.kernel.bus import Bus
 from services.kernel.runner import Context, Node, Role
 from services.kernel.settings import NodeSettings
@@ -151,9 +152,12 @@ class World:
         return found
 
     def blobs(self) -> set[str]:
-        """Names of all packs without their ids."""
-        root = self.settings.blobs
-        return {str(path.parent.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+        """Names of all packs."""
+        return set(blob_names(self.settings.blobs))
+
+    def answers(self) -> set[str]:
+        """Ids of the receipts whose answer is there."""
+        return {name.split("/")[1] for name in self.blobs() if "/answer/" in name}
 
     def files_with(self, text: bytes) -> list[Path]:
         """Files below the data folder that hold a text."""

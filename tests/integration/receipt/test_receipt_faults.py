@@ -61,7 +61,7 @@ async def test_a_chain_that_others_keep_taking_is_given_up(world: World) -> None
     parts.log = Contended(parts.log, method="nothing", when="before")
     with pytest.raises(Conflict, match="answered by too many at once"):
         await parts.issuer().issue(CRATE, messages.draft_from(world.request([evidence(1)])))
-    assert not [name for name in world.blobs() if "/answers/" in name]
+    assert not [name for name in world.blobs() if "/answer/" in name]
 
 
 async def test_an_issue_that_takes_too_long_is_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

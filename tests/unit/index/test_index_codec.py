@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -288,7 +289,7 @@ def stored(ordinal: int, *, effective_at: datetime | None = NOON) -> StoredChunk
 
 def test_fetched_chunks_carry_what_is_told_about_their_revision() -> None:
     fetched = Fetched(position=8, chunks=(stored(1), stored(0, effective_at=None)))
-    reply = replies.fetch_response(fetched, with_terms=True)
+    reply = replies.fetch_response(fetched, service_pb.FetchChunksRequest(with_terms=True))
     first, second = reply.chunks
     assert reply.position == 8
     assert (first.key.document_id, first.key.revision, first.key.ordinal) == (DOC, 2, 1)
@@ -302,7 +303,18 @@ def test_fetched_chunks_carry_what_is_told_about_their_revision() -> None:
     assert first.ingested_position == 4
     assert list(first.terms) == ["a", "b"]
     assert not second.HasField("effective_at")
-    assert not replies.fetch_response(fetched, with_terms=False).chunks[0].terms
+    assert not replies.fetch_response(fetched, service_pb.FetchChunksRequest(only_terms=["a"])).chunks[0].terms
+
+
+def test_fetched_chunks_carry_no_more_than_was_asked_for() -> None:
+    encoded = chunker_pb.Chunk(text="text", runs=[ingest_pb.TextRun(text_end=4)]).SerializeToString()
+    fetched = Fetched(position=8, chunks=(replace(stored(1), encoded=encoded),))
+    request = service_pb.FetchChunksRequest(with_terms=True, only_terms=["b", "z"], without_runs=True)
+    (shown,) = replies.fetch_response(fetched, request).chunks
+    assert list(shown.terms) == ["b"]
+    assert (shown.chunk.text, len(shown.chunk.runs)) == ("text", 0)
+    (whole,) = replies.fetch_response(fetched, service_pb.FetchChunksRequest(with_terms=True)).chunks
+    assert (list(whole.terms), len(whole.chunk.runs)) == (["a", "b"], 1)
 
 
 def test_chunk_keys_are_read() -> None:

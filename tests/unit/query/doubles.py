@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -80,6 +80,11 @@ class IndexDouble:
     async def fetch(self, crate_id: str, keys: Sequence[RecordKey]) -> Fetched:
         held = {passage.key: passage for passage in self.passages}
         return Fetched(tuple(held[key] for key in keys if key in held), self.positions[2])
+
+    async def show(self, crate_id: str, keys: Sequence[RecordKey], terms: Sequence[str]) -> Fetched:
+        fetched = await self.fetch(crate_id, keys)
+        shown = (replace(item, runs=(), terms=item.terms & frozenset(terms)) for item in fetched.passages)
+        return replace(fetched, passages=tuple(shown))
 
     async def position(self, crate_id: str) -> int:
         return self.positions[2]

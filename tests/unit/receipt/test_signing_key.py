@@ -9,6 +9,7 @@ import pytest
 from affidavit.verify import keys as keys_files
 from affidavit.verify import signature
 
+from services.kernel.blobs import FolderBlobs
 from services.kernel.errors import Rejected, Unavailable
 from services.receipt.adapters.entropy_os import OsEntropy
 from services.receipt.adapters.signer_file import KEY_FILE, PUBLIC_FILE, AbsentSigner, FileSigner, KeyFolder, KeyState
@@ -125,7 +126,9 @@ def test_a_folder_that_can_not_be_written_is_named(tmp_path: Path) -> None:
 
 def test_doctor_knows_that_receipts_were_issued(tmp_path: Path) -> None:
     assert check_key(tmp_path) == ""
-    (tmp_path / "blobs" / "main" / "answers" / ("0" * 64)).mkdir(parents=True)
+    answer = FolderBlobs(root=tmp_path / "blobs").path(f"main/{'0' * 64}/answer/{'0' * 64}")
+    answer.parent.mkdir(parents=True)
+    answer.touch()
     assert "receipts were issued" in check_key(tmp_path)
 
 

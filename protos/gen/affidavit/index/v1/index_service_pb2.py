@@ -27,15 +27,15 @@ from affidavit.event.v1 import envelope_pb2 as affidavit_dot_event_dot_v1_dot_en
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&affidavit/index/v1/index_service.proto\x12\x12\x61\x66\x66idavit.index.v1\x1a)affidavit/chunker/v1/chunker_events.proto\x1a!affidavit/event/v1/envelope.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x01\n\nLaneFilter\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.affidavit.index.v1.RecordKind\x12\'\n\x05\x66orms\x18\x02 \x03(\x0e\x32\x18.affidavit.event.v1.Form\x12\x14\n\x0c\x64ocument_ids\x18\x03 \x03(\t\x12\x16\n\x0esource_domains\x18\x04 \x03(\t\"t\n\x03Hit\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\r\n\x05score\x18\x04 \x01(\x01\x12&\n\x04\x66orm\x18\x05 \x01(\x0e\x32\x18.affidavit.event.v1.Form\"C\n\nTermWeight\x12\x0c\n\x04term\x18\x01 \x01(\t\x12\x0b\n\x03idf\x18\x02 \x01(\x01\x12\x1a\n\x12\x64ocument_frequency\x18\x03 \x01(\x04\"v\n\x14SearchKeywordRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12.\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\r\n\x05limit\x18\x04 \x01(\r\"\x93\x01\n\x15SearchKeywordResponse\x12%\n\x04hits\x18\x01 \x03(\x0b\x32\x17.affidavit.index.v1.Hit\x12\x10\n\x08position\x18\x02 \x01(\x04\x12-\n\x05terms\x18\x03 \x03(\x0b\x32\x1e.affidavit.index.v1.TermWeight\x12\x12\n\ngeneration\x18\x04 \x01(\r\"\x88\x01\n\x13SearchVectorRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x0e\n\x06vector\x18\x02 \x01(\x0c\x12\x10\n\x08model_id\x18\x03 \x01(\t\x12.\n\x06\x66ilter\x18\x04 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\r\n\x05limit\x18\x05 \x01(\r\"c\n\x14SearchVectorResponse\x12%\n\x04hits\x18\x01 \x03(\x0b\x32\x17.affidavit.index.v1.Hit\x12\x10\n\x08position\x18\x02 \x01(\x04\x12\x12\n\ngeneration\x18\x03 \x01(\r\"B\n\x08\x43hunkKey\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\"\xd4\x02\n\x0cIndexedChunk\x12)\n\x03key\x18\x01 \x01(\x0b\x32\x1c.affidavit.index.v1.ChunkKey\x12*\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1b.affidavit.chunker.v1.Chunk\x12\r\n\x05title\x18\x03 \x01(\t\x12\x11\n\tsource_id\x18\x04 \x01(\t\x12\x15\n\rsource_domain\x18\x05 \x01(\t\x12\x12\n\nmedia_type\x18\x06 \x01(\t\x12\x0f\n\x07\x63harset\x18\x07 \x01(\t\x12\x0b\n\x03uri\x18\x08 \x01(\t\x12&\n\x04\x66orm\x18\t \x01(\x0e\x32\x18.affidavit.event.v1.Form\x12\x30\n\x0c\x65\x66\x66\x65\x63tive_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x11ingested_position\x18\x0b \x01(\x04\x12\r\n\x05terms\x18\x0c \x03(\t\"f\n\x12\x46\x65tchChunksRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12*\n\x04keys\x18\x02 \x03(\x0b\x32\x1c.affidavit.index.v1.ChunkKey\x12\x12\n\nwith_terms\x18\x03 \x01(\x08\"Y\n\x13\x46\x65tchChunksResponse\x12\x30\n\x06\x63hunks\x18\x01 \x03(\x0b\x32 .affidavit.index.v1.IndexedChunk\x12\x10\n\x08position\x18\x02 \x01(\x04\"s\n\x11ListChunksRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x11\n\tpage_size\x18\x04 \x01(\r\x12\x12\n\npage_token\x18\x05 \x01(\t\"q\n\x12ListChunksResponse\x12\x30\n\x06\x63hunks\x18\x01 \x03(\x0b\x32 .affidavit.index.v1.IndexedChunk\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x10\n\x08headings\x18\x03 \x03(\t\"\'\n\x13GetWatermarkRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"=\n\x14GetWatermarkResponse\x12\x10\n\x08position\x18\x01 \x01(\x04\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\"\xd2\x01\n\nGeneration\x12\x12\n\ngeneration\x18\x01 \x01(\r\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x10\n\x08model_id\x18\x03 \x01(\t\x12\x11\n\tdimension\x18\x04 \x01(\r\x12\x1a\n\x12retrieval_strategy\x18\x05 \x01(\t\x12.\n\nstarted_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rchunk_records\x18\x07 \x01(\x04\x12\x18\n\x10\x64ocument_records\x18\x08 \x01(\x04\"*\n\x16ListGenerationsRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"N\n\x17ListGenerationsResponse\x12\x33\n\x0bgenerations\x18\x01 \x03(\x0b\x32\x1e.affidavit.index.v1.Generation\"P\n\x0eRebuildRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x1a\n\x12retrieval_strategy\x18\x02 \x01(\t\x12\x10\n\x08model_id\x18\x03 \x01(\t\"%\n\x0fRebuildResponse\x12\x12\n\ngeneration\x18\x01 \x01(\r\"M\n\x15ListNeighboursRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x03 \x01(\r\".\n\x16ListNeighboursResponse\x12\x14\n\x0c\x64ocument_ids\x18\x01 \x03(\t\"o\n\x0fGetStateRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12)\n\x05\x61s_of\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02\x61t\x18\x04 \x01(\x04\"!\n\x10GetStateResponse\x12\r\n\x05state\x18\x01 \x01(\t*Z\n\nRecordKind\x12\x1b\n\x17RECORD_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11RECORD_KIND_CHUNK\x10\x01\x12\x18\n\x14RECORD_KIND_DOCUMENT\x10\x02\x32\xf7\x06\n\x0cIndexService\x12\x64\n\rSearchKeyword\x12(.affidavit.index.v1.SearchKeywordRequest\x1a).affidavit.index.v1.SearchKeywordResponse\x12\x61\n\x0cSearchVector\x12\'.affidavit.index.v1.SearchVectorRequest\x1a(.affidavit.index.v1.SearchVectorResponse\x12^\n\x0b\x46\x65tchChunks\x12&.affidavit.index.v1.FetchChunksRequest\x1a\'.affidavit.index.v1.FetchChunksResponse\x12[\n\nListChunks\x12%.affidavit.index.v1.ListChunksRequest\x1a&.affidavit.index.v1.ListChunksResponse\x12\x61\n\x0cGetWatermark\x12\'.affidavit.index.v1.GetWatermarkRequest\x1a(.affidavit.index.v1.GetWatermarkResponse\x12j\n\x0fListGenerations\x12*.affidavit.index.v1.ListGenerationsRequest\x1a+.affidavit.index.v1.ListGenerationsResponse\x12R\n\x07Rebuild\x12\".affidavit.index.v1.RebuildRequest\x1a#.affidavit.index.v1.RebuildResponse\x12g\n\x0eListNeighbours\x12).affidavit.index.v1.ListNeighboursRequest\x1a*.affidavit.index.v1.ListNeighboursResponse\x12U\n\x08GetState\x12#.affidavit.index.v1.GetStateRequest\x1a$.affidavit.index.v1.GetStateResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&affidavit/index/v1/index_service.proto\x12\x12\x61\x66\x66idavit.index.v1\x1a)affidavit/chunker/v1/chunker_events.proto\x1a!affidavit/event/v1/envelope.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x01\n\nLaneFilter\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.affidavit.index.v1.RecordKind\x12\'\n\x05\x66orms\x18\x02 \x03(\x0e\x32\x18.affidavit.event.v1.Form\x12\x14\n\x0c\x64ocument_ids\x18\x03 \x03(\t\x12\x16\n\x0esource_domains\x18\x04 \x03(\t\"t\n\x03Hit\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\r\n\x05score\x18\x04 \x01(\x01\x12&\n\x04\x66orm\x18\x05 \x01(\x0e\x32\x18.affidavit.event.v1.Form\"C\n\nTermWeight\x12\x0c\n\x04term\x18\x01 \x01(\t\x12\x0b\n\x03idf\x18\x02 \x01(\x01\x12\x1a\n\x12\x64ocument_frequency\x18\x03 \x01(\x04\"v\n\x14SearchKeywordRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12.\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\r\n\x05limit\x18\x04 \x01(\r\"\x93\x01\n\x15SearchKeywordResponse\x12%\n\x04hits\x18\x01 \x03(\x0b\x32\x17.affidavit.index.v1.Hit\x12\x10\n\x08position\x18\x02 \x01(\x04\x12-\n\x05terms\x18\x03 \x03(\x0b\x32\x1e.affidavit.index.v1.TermWeight\x12\x12\n\ngeneration\x18\x04 \x01(\r\"\x88\x01\n\x13SearchVectorRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x0e\n\x06vector\x18\x02 \x01(\x0c\x12\x10\n\x08model_id\x18\x03 \x01(\t\x12.\n\x06\x66ilter\x18\x04 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\r\n\x05limit\x18\x05 \x01(\r\"c\n\x14SearchVectorResponse\x12%\n\x04hits\x18\x01 \x03(\x0b\x32\x17.affidavit.index.v1.Hit\x12\x10\n\x08position\x18\x02 \x01(\x04\x12\x12\n\ngeneration\x18\x03 \x01(\r\"B\n\x08\x43hunkKey\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\"\xd4\x02\n\x0cIndexedChunk\x12)\n\x03key\x18\x01 \x01(\x0b\x32\x1c.affidavit.index.v1.ChunkKey\x12*\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1b.affidavit.chunker.v1.Chunk\x12\r\n\x05title\x18\x03 \x01(\t\x12\x11\n\tsource_id\x18\x04 \x01(\t\x12\x15\n\rsource_domain\x18\x05 \x01(\t\x12\x12\n\nmedia_type\x18\x06 \x01(\t\x12\x0f\n\x07\x63harset\x18\x07 \x01(\t\x12\x0b\n\x03uri\x18\x08 \x01(\t\x12&\n\x04\x66orm\x18\t \x01(\x0e\x32\x18.affidavit.event.v1.Form\x12\x30\n\x0c\x65\x66\x66\x65\x63tive_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x11ingested_position\x18\x0b \x01(\x04\x12\r\n\x05terms\x18\x0c \x03(\t\"\x90\x01\n\x12\x46\x65tchChunksRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12*\n\x04keys\x18\x02 \x03(\x0b\x32\x1c.affidavit.index.v1.ChunkKey\x12\x12\n\nwith_terms\x18\x03 \x01(\x08\x12\x12\n\nonly_terms\x18\x04 \x03(\t\x12\x14\n\x0cwithout_runs\x18\x05 \x01(\x08\"Y\n\x13\x46\x65tchChunksResponse\x12\x30\n\x06\x63hunks\x18\x01 \x03(\x0b\x32 .affidavit.index.v1.IndexedChunk\x12\x10\n\x08position\x18\x02 \x01(\x04\"s\n\x11ListChunksRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x11\n\tpage_size\x18\x04 \x01(\r\x12\x12\n\npage_token\x18\x05 \x01(\t\"q\n\x12ListChunksResponse\x12\x30\n\x06\x63hunks\x18\x01 \x03(\x0b\x32 .affidavit.index.v1.IndexedChunk\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x10\n\x08headings\x18\x03 \x03(\t\"\'\n\x13GetWatermarkRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"=\n\x14GetWatermarkResponse\x12\x10\n\x08position\x18\x01 \x01(\x04\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\"\xd2\x01\n\nGeneration\x12\x12\n\ngeneration\x18\x01 \x01(\r\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x10\n\x08model_id\x18\x03 \x01(\t\x12\x11\n\tdimension\x18\x04 \x01(\r\x12\x1a\n\x12retrieval_strategy\x18\x05 \x01(\t\x12.\n\nstarted_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rchunk_records\x18\x07 \x01(\x04\x12\x18\n\x10\x64ocument_records\x18\x08 \x01(\x04\"*\n\x16ListGenerationsRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"N\n\x17ListGenerationsResponse\x12\x33\n\x0bgenerations\x18\x01 \x03(\x0b\x32\x1e.affidavit.index.v1.Generation\"P\n\x0eRebuildRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x1a\n\x12retrieval_strategy\x18\x02 \x01(\t\x12\x10\n\x08model_id\x18\x03 \x01(\t\"%\n\x0fRebuildResponse\x12\x12\n\ngeneration\x18\x01 \x01(\r\"M\n\x15ListNeighboursRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x03 \x01(\r\".\n\x16ListNeighboursResponse\x12\x14\n\x0c\x64ocument_ids\x18\x01 \x03(\t\"o\n\x0fGetStateRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12)\n\x05\x61s_of\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02\x61t\x18\x04 \x01(\x04\"!\n\x10GetStateResponse\x12\r\n\x05state\x18\x01 \x01(\t*Z\n\nRecordKind\x12\x1b\n\x17RECORD_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11RECORD_KIND_CHUNK\x10\x01\x12\x18\n\x14RECORD_KIND_DOCUMENT\x10\x02\x32\xf7\x06\n\x0cIndexService\x12\x64\n\rSearchKeyword\x12(.affidavit.index.v1.SearchKeywordRequest\x1a).affidavit.index.v1.SearchKeywordResponse\x12\x61\n\x0cSearchVector\x12\'.affidavit.index.v1.SearchVectorRequest\x1a(.affidavit.index.v1.SearchVectorResponse\x12^\n\x0b\x46\x65tchChunks\x12&.affidavit.index.v1.FetchChunksRequest\x1a\'.affidavit.index.v1.FetchChunksResponse\x12[\n\nListChunks\x12%.affidavit.index.v1.ListChunksRequest\x1a&.affidavit.index.v1.ListChunksResponse\x12\x61\n\x0cGetWatermark\x12\'.affidavit.index.v1.GetWatermarkRequest\x1a(.affidavit.index.v1.GetWatermarkResponse\x12j\n\x0fListGenerations\x12*.affidavit.index.v1.ListGenerationsRequest\x1a+.affidavit.index.v1.ListGenerationsResponse\x12R\n\x07Rebuild\x12\".affidavit.index.v1.RebuildRequest\x1a#.affidavit.index.v1.RebuildResponse\x12g\n\x0eListNeighbours\x12).affidavit.index.v1.ListNeighboursRequest\x1a*.affidavit.index.v1.ListNeighboursResponse\x12U\n\x08GetState\x12#.affidavit.index.v1.GetStateRequest\x1a$.affidavit.index.v1.GetStateResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'affidavit.index.v1.index_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RECORDKIND']._serialized_start=2693
-  _globals['_RECORDKIND']._serialized_end=2783
+  _globals['_RECORDKIND']._serialized_start=2736
+  _globals['_RECORDKIND']._serialized_end=2826
   _globals['_LANEFILTER']._serialized_start=174
   _globals['_LANEFILTER']._serialized_end=319
   _globals['_HIT']._serialized_start=321
@@ -54,36 +54,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHUNKKEY']._serialized_end=1084
   _globals['_INDEXEDCHUNK']._serialized_start=1087
   _globals['_INDEXEDCHUNK']._serialized_end=1427
-  _globals['_FETCHCHUNKSREQUEST']._serialized_start=1429
-  _globals['_FETCHCHUNKSREQUEST']._serialized_end=1531
-  _globals['_FETCHCHUNKSRESPONSE']._serialized_start=1533
-  _globals['_FETCHCHUNKSRESPONSE']._serialized_end=1622
-  _globals['_LISTCHUNKSREQUEST']._serialized_start=1624
-  _globals['_LISTCHUNKSREQUEST']._serialized_end=1739
-  _globals['_LISTCHUNKSRESPONSE']._serialized_start=1741
-  _globals['_LISTCHUNKSRESPONSE']._serialized_end=1854
-  _globals['_GETWATERMARKREQUEST']._serialized_start=1856
-  _globals['_GETWATERMARKREQUEST']._serialized_end=1895
-  _globals['_GETWATERMARKRESPONSE']._serialized_start=1897
-  _globals['_GETWATERMARKRESPONSE']._serialized_end=1958
-  _globals['_GENERATION']._serialized_start=1961
-  _globals['_GENERATION']._serialized_end=2171
-  _globals['_LISTGENERATIONSREQUEST']._serialized_start=2173
-  _globals['_LISTGENERATIONSREQUEST']._serialized_end=2215
-  _globals['_LISTGENERATIONSRESPONSE']._serialized_start=2217
-  _globals['_LISTGENERATIONSRESPONSE']._serialized_end=2295
-  _globals['_REBUILDREQUEST']._serialized_start=2297
-  _globals['_REBUILDREQUEST']._serialized_end=2377
-  _globals['_REBUILDRESPONSE']._serialized_start=2379
-  _globals['_REBUILDRESPONSE']._serialized_end=2416
-  _globals['_LISTNEIGHBOURSREQUEST']._serialized_start=2418
-  _globals['_LISTNEIGHBOURSREQUEST']._serialized_end=2495
-  _globals['_LISTNEIGHBOURSRESPONSE']._serialized_start=2497
-  _globals['_LISTNEIGHBOURSRESPONSE']._serialized_end=2543
-  _globals['_GETSTATEREQUEST']._serialized_start=2545
-  _globals['_GETSTATEREQUEST']._serialized_end=2656
-  _globals['_GETSTATERESPONSE']._serialized_start=2658
-  _globals['_GETSTATERESPONSE']._serialized_end=2691
-  _globals['_INDEXSERVICE']._serialized_start=2786
-  _globals['_INDEXSERVICE']._serialized_end=3673
+  _globals['_FETCHCHUNKSREQUEST']._serialized_start=1430
+  _globals['_FETCHCHUNKSREQUEST']._serialized_end=1574
+  _globals['_FETCHCHUNKSRESPONSE']._serialized_start=1576
+  _globals['_FETCHCHUNKSRESPONSE']._serialized_end=1665
+  _globals['_LISTCHUNKSREQUEST']._serialized_start=1667
+  _globals['_LISTCHUNKSREQUEST']._serialized_end=1782
+  _globals['_LISTCHUNKSRESPONSE']._serialized_start=1784
+  _globals['_LISTCHUNKSRESPONSE']._serialized_end=1897
+  _globals['_GETWATERMARKREQUEST']._serialized_start=1899
+  _globals['_GETWATERMARKREQUEST']._serialized_end=1938
+  _globals['_GETWATERMARKRESPONSE']._serialized_start=1940
+  _globals['_GETWATERMARKRESPONSE']._serialized_end=2001
+  _globals['_GENERATION']._serialized_start=2004
+  _globals['_GENERATION']._serialized_end=2214
+  _globals['_LISTGENERATIONSREQUEST']._serialized_start=2216
+  _globals['_LISTGENERATIONSREQUEST']._serialized_end=2258
+  _globals['_LISTGENERATIONSRESPONSE']._serialized_start=2260
+  _globals['_LISTGENERATIONSRESPONSE']._serialized_end=2338
+  _globals['_REBUILDREQUEST']._serialized_start=2340
+  _globals['_REBUILDREQUEST']._serialized_end=2420
+  _globals['_REBUILDRESPONSE']._serialized_start=2422
+  _globals['_REBUILDRESPONSE']._serialized_end=2459
+  _globals['_LISTNEIGHBOURSREQUEST']._serialized_start=2461
+  _globals['_LISTNEIGHBOURSREQUEST']._serialized_end=2538
+  _globals['_LISTNEIGHBOURSRESPONSE']._serialized_start=2540
+  _globals['_LISTNEIGHBOURSRESPONSE']._serialized_end=2586
+  _globals['_GETSTATEREQUEST']._serialized_start=2588
+  _globals['_GETSTATEREQUEST']._serialized_end=2699
+  _globals['_GETSTATERESPONSE']._serialized_start=2701
+  _globals['_GETSTATERESPONSE']._serialized_end=2734
+  _globals['_INDEXSERVICE']._serialized_start=2829
+  _globals['_INDEXSERVICE']._serialized_end=3716
 # @@protoc_insertion_point(module_scope)

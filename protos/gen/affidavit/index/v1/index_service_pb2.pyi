@@ -349,11 +349,19 @@ class FetchChunksRequest(_message.Message):
     CRATE_ID_FIELD_NUMBER: _builtins.int
     KEYS_FIELD_NUMBER: _builtins.int
     WITH_TERMS_FIELD_NUMBER: _builtins.int
+    ONLY_TERMS_FIELD_NUMBER: _builtins.int
+    WITHOUT_RUNS_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     with_terms: _builtins.bool
+    without_runs: _builtins.bool
+    """For who shows a chunk and cites nothing of it."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChunkKey]:
         """1 to 1,000."""
+
+    @_builtins.property
+    def only_terms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """With terms: of each chunk's terms only these; empty means all."""
 
     def __init__(
         self,
@@ -361,10 +369,12 @@ class FetchChunksRequest(_message.Message):
         crate_id: _builtins.str = ...,
         keys: _abc.Iterable[Global___ChunkKey] | None = ...,
         with_terms: _builtins.bool = ...,
+        only_terms: _abc.Iterable[_builtins.str] | None = ...,
+        without_runs: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "keys", b"keys", "with_terms", b"with_terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "keys", b"keys", "only_terms", b"only_terms", "with_terms", b"with_terms", "without_runs", b"without_runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

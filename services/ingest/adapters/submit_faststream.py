@@ -1,0 +1,68 @@
+"""Publishers' request-reply on core NATS: nothing of it is stored in a stream, which would keep erased bodies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from faststream.message import StreamMessage
+from faststream.nats import NatsBroker
+from nats.aio.msg import Msg
+
+from services import topology
+
+_log = logging.getLogger("affidavit.ingest")
+_QUEUE: Final = "ingest"
+# What waits beyond this is dropped by the client, and the publisher sends it again.
+_PENDING_MESSAGES: Final = 512
+_PENDING_BYTES: Final = 64 * 1024 * 1024
+_GRACE_S: Final = 2.0
+
+Answer = Callable[[str, bytes], Awaitable[bytes]]
+
+
+class SubmitSubject:
+    """Listens on `affidavit.submit.<crate>` and answers each request."""
+
+    def __init__(self, *, url: str, answer: Answer, concurrency: int) -> None:
+        """Keep what is needed to listen.
+
+        Args:
+            url: Of the NATS server.
+            answer: Carries out one event: crate and payload to reply.
+            concurrency: Events in work at once.
+        """
+        self._broker = NatsBroker(
+            url,
+            name="affidavit-submissions",
+            max_reconnect_attempts=-1,
+            graceful_timeout=_GRACE_S,
+            logger=_log,
+            log_level=logging.DEBUG,
+            apply_types=False,
+        )
+
+        @self._broker.subscriber(
+            f"{topology.SUBMIT_SUBJECT}.*",
+            queue=_QUEUE,
+            max_workers=concurrency,
+            decoder=_crate_and_payload,
+            pending_msgs_limit=_PENDING_MESSAGES,
+            pending_bytes_limit=_PENDING_BYTES,
+        )
+        async def serve(request: tuple[str, bytes]) -> bytes:
+            return await answer(*request)
+
+    async def run(self) -> None:
+        """Listen until cancelled, then answer what was accepted; replicas share the load."""
+        try:
+            await self._broker.start()
+            await asyncio.Event().wait()
+        finally:
+            await self._broker.stop()
+
+
+async def _crate_and_payload(message: StreamMessage[Msg]) -> tuple[str, bytes]:
+    return message.raw_message.subject.rsplit(".", 1)[-1], message.raw_message.data
