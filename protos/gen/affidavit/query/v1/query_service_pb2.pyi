@@ -93,7 +93,9 @@ class SearchRequest(_message.Message):
     mode: _settings_pb2.RetrievalMode.ValueType
     """Unspecified: the crate's setting."""
     group_by_document: _builtins.bool
-    """One result per document: its best record."""
+    """One result per document: its best record. In hybrid mode a document's rank comes from the words of its document record
+    and the meaning of its best chunk, whichever kind the filter asks for.
+    """
     at: _builtins.int
     @_builtins.property
     def filter(self) -> _index_service_pb2.LaneFilter: ...
@@ -148,7 +150,7 @@ class SearchResult(_message.Message):
     score: _builtins.float
     """Weighted reciprocal rank fusion; in lexical or semantic mode the lane's own score."""
     keyword_rank: _builtins.int
-    """Ranks from 1; 0 when the lane did not return it."""
+    """Ranks from 1, with one result per document those of the document; 0 when the lane did not return it."""
     vector_rank: _builtins.int
     keyword_score: _builtins.float
     cosine: _builtins.float
