@@ -82,7 +82,7 @@ class Child:
             if await self.ready():
                 return
             await asyncio.sleep(_POLL_S)
-        self.stop()
+        await asyncio.to_thread(self.stop)
         tail = self.log.read_text(errors="replace").strip().splitlines()[-3:]
         raise Unavailable(f"{self.name} did not start; its log {self.log} ends: {' | '.join(tail) or 'empty'}")
 

@@ -85,8 +85,9 @@ async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Cal
                 for number in range(1, workers + 1)
             )
         await asyncio.gather(*(child.start() for child in children[2:]))
-        watcher = asyncio.create_task(_keep_alive(children))
-        stack.push_async_callback(tasks.cancel, [watcher])
+        # Each on its own: a role that waits for a server must not keep the server from starting.
+        watchers = [asyncio.create_task(_keep_alive(child)) for child in children]
+        stack.push_async_callback(tasks.cancel, watchers)
         await _create_first_crate(endpoints)
         _freeze()
         announce(endpoints)
@@ -153,16 +154,15 @@ def _stop_event() -> asyncio.Event:
     return stopping
 
 
-async def _keep_alive(children: Sequence[Child]) -> None:
+async def _keep_alive(child: Child) -> None:
     while True:
         await asyncio.sleep(_WATCH_S)
-        for child in children:
-            if not child.alive:
-                _log.warning("%s ended; it is started again", child.name)
-                try:
-                    await child.start()
-                except Unavailable as error:
-                    sys.stderr.write(f"{error.message}\n")
+        if not child.alive:
+            _log.warning("%s ended; it is started again", child.name)
+            try:
+                await child.start()
+            except Unavailable as error:
+                sys.stderr.write(f"{error.message}\n")
 
 
 async def _create_first_crate(endpoints: Endpoints) -> None:

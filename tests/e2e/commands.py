@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sysconfig
@@ -63,7 +64,8 @@ def children_of(data_dir: Path) -> dict[str, int]:
             with contextlib.suppress(OSError):
                 command = (entry / "cmdline").read_bytes().split(b"\0")
                 if any(f"{data_dir}/".encode() in part for part in command[1:]):
-                    found.setdefault(Path(command[0].decode()).name, int(entry.name))
+                    module = command[command.index(b"-m") + 1] if b"-m" in command else command[0]
+                    found.setdefault(re.split(r"[./]", module.decode())[-1], int(entry.name))
                 elif b"run" in command and str(data_dir).encode() in command:
                     found.setdefault(f"run {command[command.index(b'run') + 1].decode()}", int(entry.name))
     return found

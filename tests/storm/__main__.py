@@ -34,7 +34,7 @@ def problems(calm: Run, storm: Run) -> list[str]:
     """What went wrong in a storm; nothing when all is well."""
     found = differences(calm.state, storm.state)
     found += [f"doubled in the log: {fact}" for fact in storm.state.doubled]
-    found += [f"consumer {name} still has {count} events" for name, count in storm.state.waiting.items() if count]
+    found += [f"consumer {name} still has {count} events" for name, count in storm.state.waiting.items()]
     return [*found, "documents are stuck"] if storm.stuck else found
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from affidavit.index.v1 import index_service_pb2 as pb
 from affidavit.index.v1 import index_service_pb2_grpc as pb_grpc
 from affidavit.ingest.v1 import ingest_service_pb2 as ingest_pb
+from nats.js import JetStreamContext
 
 from services import topology
 from services.embedded.folder import Endpoints
@@ -23,6 +24,8 @@ from tests.storm.histories import COMMON
 _MODEL, _DIMENSION = "hash-384", 384
 _ALL = 1000
 _CALL_S = 15.0
+# What a killed process held is handed out again after the acknowledgement wait of 30 s.
+_IDLE_S = 90
 _KINDS = {"chunk": pb.RECORD_KIND_CHUNK, "document": pb.RECORD_KIND_DOCUMENT}
 
 
@@ -114,11 +117,13 @@ def _lanes(
     found = {}
     for kind, number in _KINDS.items():
         wanted = pb.LaneFilter(kind=number)
-        keyword = index.SearchKeyword(pb.SearchKeywordRequest(crate_id=crate, query=COMMON, limit=_ALL, filter=wanted))
-        vector = index.SearchVector(
-            pb.SearchVectorRequest(crate_id=crate, vector=everywhere, model_id=_MODEL, limit=_ALL, filter=wanted)
-        )
-        for lane, reply in (("keyword", keyword), ("vector", vector)):
+        words = pb.SearchKeywordRequest(crate_id=crate, query=COMMON, limit=_ALL, filter=wanted)
+        vector = pb.SearchVectorRequest(crate_id=crate, vector=everywhere, model_id=_MODEL, limit=_ALL, filter=wanted)
+        replies: dict[str, pb.SearchKeywordResponse | pb.SearchVectorResponse] = {
+            "keyword": driver.insist(partial(index.SearchKeyword, words, timeout=_CALL_S)),
+            "vector": driver.insist(partial(index.SearchVector, vector, timeout=_CALL_S)),
+        }
+        for lane, reply in replies.items():
             assert len(reply.hits) < _ALL, "more records than one search returns: make the storm smaller"
             found[f"{lane} {kind}"] = dict(
                 Counter((names[hit.document_id], hit.revision, hit.ordinal) for hit in reply.hits)
@@ -138,11 +143,20 @@ async def _log(url: str, crate: str) -> tuple[list[str], dict[str, int]]:
                 subject = str(message.subject)
                 if subject.split(".")[2] == crate:
                     facts[f"{subject} {(message.headers or {})['ce-id']}"] += 1
-        waiting = {
-            info.name: (info.num_pending or 0) + (info.num_ack_pending or 0)
-            for info in await js.consumers_info(topology.KNOWLEDGE)
-            if info.config.durable_name
-        }
+        for _ in range(_IDLE_S):
+            waiting = await _waiting(js)
+            if not waiting:
+                break
+            await asyncio.sleep(1)
     finally:
         await client.close()
     return [fact for fact, times in facts.items() if times > 1], waiting
+
+
+async def _waiting(js: JetStreamContext) -> dict[str, int]:
+    held = {
+        info.name: (info.num_pending or 0) + (info.num_ack_pending or 0)
+        for info in await js.consumers_info(topology.KNOWLEDGE)
+        if info.config.durable_name
+    }
+    return {name: count for name, count in held.items() if count}
