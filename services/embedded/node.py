@@ -27,6 +27,7 @@ _log = logging.getLogger("affidavit.node")
 FIRST_CRATE = "main"
 _WATCH_S = 0.5
 _READY_S = 120.0
+_PATIENCE_S = 45.0
 # Steps that keep no tables: as many processes as there are cores may share them.
 _WORKING = ("chunker", "proposition", "embedder")
 
@@ -112,12 +113,30 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
     elif listen:
         settings = settings.model_copy(update={"listen": listen})
     node = Node(settings=settings, wires=wires(roles))
-    await node.start()
-    _freeze()
-    try:
-        await stopping.wait()
-    finally:
+    starting = asyncio.create_task(_start(node))
+    stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        starting.result()
+        _freeze()
+        await stop
         await node.stop()
+    await tasks.cancel([starting])
+
+
+async def _start(node: Node) -> None:
+    """Start a node; servers that are on their way up are waited for."""
+    deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+    while True:
+        try:
+            await node.start()
+        except Unavailable as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            sys.stderr.write(f"waiting: {error.message}\n")
+            await asyncio.sleep(_WATCH_S)
+        else:
+            return
 
 
 def _freeze() -> None:

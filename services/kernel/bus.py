@@ -95,7 +95,7 @@ class Bus:
 
         async def report(error: Exception) -> None:
             # nats-py reports a denied publish or a lost connection only here.
-            _log.warning("nats: %s", type(error).__name__)
+            _log.warning("nats-server at %s: %s; what can be repeated is", url, type(error).__name__)
 
         try:
             client = await nats.connect(

@@ -61,6 +61,11 @@ class Database:
             ) from error
         try:
             await _migrate(pool, schema, migrations)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            pool.terminate()
+            raise Unavailable(
+                f"Postgres stopped answering ({type(error).__name__}) while {schema} was opened"
+            ) from error
         except BaseException:
             await pool.close()
             raise

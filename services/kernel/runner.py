@@ -156,7 +156,7 @@ class Node:
         self.server: rpc.Server
 
     async def start(self) -> None:
-        """Connect, wire every role, follow the log and serve.
+        """Connect, wire every role, follow the log and serve. After a failure it may be tried again.
 
         Raises:
             Failure: When a dependency is missing; the message says which and what to do.
@@ -165,6 +165,7 @@ class Node:
             await self._start()
         except BaseException:
             await self._stack.aclose()
+            self._roles.clear()
             raise
 
     async def stop(self) -> None:

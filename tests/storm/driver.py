@@ -15,7 +15,7 @@ from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 
 from tests.storm.histories import Erase, History, Put, Retire
 
-_PATIENCE_S = 120.0
+_PATIENCE_S = 300.0
 _CALL_S = 15.0
 _PAUSE_S = 0.2
 # What a caller is told to repeat. Anything else is a fault.

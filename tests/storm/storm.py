@@ -22,7 +22,7 @@ CRATE = "storm"
 _SENDERS = 8
 _LOOK_S = 0.05
 _SETTLE_S = 180.0
-_LONGEST_PAUSE_S = 3.0
+_LONGEST_PAUSE_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def run(data_dir: Path, *, documents: int, kills: int, seed: int) -> Run:
         driver.create()
         killer = Killer(data_dir=data_dir, count=kills, seed=seed)
         began = time.monotonic()
-        thread = threading.Thread(target=killer.run)
+        thread = threading.Thread(target=killer.run, daemon=True)
         thread.start()
 
         def hold_back(number: int) -> None:
