@@ -12,7 +12,6 @@ from services.kernel.errors import Corrupt, NotFound, Rejected
 
 EVENTS = ("DocumentIngested", "DocumentErased")
 _INGEST = "ingest"
-_SELF = "chunker"
 
 
 class Chunking:
@@ -43,7 +42,9 @@ class Chunking:
 
     async def _cut(self, event: Event, message: ingest_pb.DocumentIngested) -> None:
         key = f"{message.document_id}:{message.revision}:chunked:{message.settings_digest}"
-        if event.deliveries > 1 and await self._is_done(event, key):
+        if event.deliveries > 1 and await self._log.stands(
+            crate=event.crate, aggregate=event.aggregate, name="DocumentChunked", key=key
+        ):
             return
         at = codec.address(event.crate, message)
         try:
@@ -67,10 +68,6 @@ class Chunking:
         await self._log.append_once(
             crate=event.crate, aggregate=event.aggregate, message=codec.chunked(message, count, pack), key=key
         )
-
-    async def _is_done(self, event: Event, key: str) -> bool:
-        last = await self._log.last(crate=event.crate, service=_SELF, aggregate=event.aggregate)
-        return last is not None and last.key == key
 
     async def _is_erased(self, event: Event) -> bool:
         last = await self._log.last(crate=event.crate, service=_INGEST, aggregate=event.aggregate)

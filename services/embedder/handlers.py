@@ -125,7 +125,7 @@ class DocumentEmbedder:
             )
         )
         last = await self._bus.last(crate=event.crate, service="embedder", aggregate=event.aggregate)
-        if last is not None and last.key == key:
+        if last is not None and (last.key == key or (event.deliveries > 1 and await self._stands(event, key))):
             return True
         previous, earlier = await self._history(last)
         embedded = Embedded(
@@ -144,6 +144,9 @@ class DocumentEmbedder:
             expected=last.position if last else 0,
         )
         return True
+
+    async def _stands(self, event: Event, key: str) -> bool:
+        return await self._bus.stands(crate=event.crate, aggregate=event.aggregate, name="RecordsEmbedded", key=key)
 
     async def _history(self, last: Event | None) -> tuple[PackAt | None, tuple[PackAt, ...]]:
         """Where older vectors of the document lie, given the last event of its aggregate, which may be a failure."""

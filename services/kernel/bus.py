@@ -75,7 +75,7 @@ class Bus:
         self._clock = clock
         self._incarnations: dict[str, bytes] = {}
         self._recent: dict[tuple[str, str, str], tuple[float, Event | None]] = {}
-        self._tails: OrderedDict[str, int] = OrderedDict()
+        self._tails: OrderedDict[str, tuple[int, str]] = OrderedDict()
 
     @classmethod
     async def connect(cls, url: str, *, role: str, replicas: int = 1) -> Bus:
@@ -171,7 +171,10 @@ class Bus:
         row = envelope.event_type(message.DESCRIPTOR.name, self.role)
         subject = self._wildcard(row.stream, crate, aggregate)
         # Most aggregates are new, or were written here: a guess that is wrong costs a refusal.
-        expected = self._tails.pop(subject, 0)
+        expected, held = self._tails.pop(subject, (0, ""))
+        if held == f"{row.name} {key}":
+            self._remember(subject, expected, held)
+            return Appended(expected, duplicate=True)
         for _ in range(_APPEND_ATTEMPTS):
             try:
                 appended = await self.append(
@@ -183,12 +186,38 @@ class Bus:
                     return Appended(last.position, duplicate=True)
                 expected = last.position if last else 0
             else:
-                self._remember(subject, appended.position)
+                self._remember(subject, appended.position, f"{row.name} {key}")
                 return appended
         raise Conflict(f"aggregate {aggregate} of crate {crate} is being written by somebody else: retry")
 
-    def _remember(self, subject: str, position: int) -> None:
-        self._tails[subject] = position
+    async def stands(self, *, crate: str, aggregate: str, name: str, key: str) -> bool:
+        """Whether a fact of this role stands in the log, however long ago: for an event that comes again.
+
+        Args:
+            crate: Crate.
+            aggregate: Aggregate.
+            name: Message name.
+            key: Idempotency key.
+
+        Returns:
+            True when it does.
+
+        Raises:
+            Unavailable: When the log doesn't answer.
+        """
+        row = envelope.event_type(name, self.role)
+        subject = envelope.subject(row, crate=crate, aggregate=aggregate)
+        position = 0
+        while True:
+            found = await self._get(row.stream, {"next_by_subj": subject, "seq": position + 1})
+            if found is None:
+                return False
+            if isinstance(found, Event) and found.key == key:
+                return True
+            position = found.position
+
+    def _remember(self, subject: str, position: int, fact: str) -> None:
+        self._tails[subject] = (position, fact)
         if len(self._tails) > _TAILS:
             self._tails.popitem(last=False)
 
@@ -266,14 +295,15 @@ class Bus:
         return f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{self.role}.{aggregate}.>"
 
     async def _last(self, stream: str, subject: str) -> Event | Poison | None:
+        return await self._get(stream, {"last_by_subj": subject})
+
+    async def _get(self, stream: str, wanted: dict[str, str | int]) -> Event | Poison | None:
         try:
             reply = await self.nats.request(
-                f"$JS.API.DIRECT.GET.{stream}",
-                json.dumps({"last_by_subj": subject}).encode(),
-                timeout=_APPEND_TIMEOUT_S,
+                f"$JS.API.DIRECT.GET.{stream}", json.dumps(wanted).encode(), timeout=_APPEND_TIMEOUT_S
             )
         except _TRANSIENT as error:
-            raise Unavailable(f"the log doesn't answer for {subject}: retry") from error
+            raise Unavailable(f"the log doesn't answer for stream {stream}: retry") from error
         headers = reply.headers or {}
         if headers.get("Status") == "404":
             return None
