@@ -56,7 +56,9 @@ def _replay(folder: Path, projection: str) -> Any:
 def _print(count: int, report: Any) -> None:
     for each in report["projections"]:
         rate = each["events"] / each["seconds"] if each["seconds"] else 0
-        sys.stdout.write(f"  {each['name']:<18} {each['events']:>7,} events {each['seconds']:8.1f} s {rate:9,.0f} events/s\n")
+        sys.stdout.write(
+            f"  {each['name']:<18} {each['events']:>7,} events {each['seconds']:8.1f} s {rate:9,.0f} events/s\n"
+        )
     seconds = report["seconds"]
     sys.stdout.write(
         f"replay  {count:>7,} documents {seconds:7.1f} s {count / seconds:9,.0f} documents/s, all projections side by "
