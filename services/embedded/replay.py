@@ -16,14 +16,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import asyncpg
-
 from services import topology
-from services.embedded.children import NatsServer, Postgres
+from services.embedded.children import NatsServer, Postgres, reader_url
 from services.embedded.folder import DataFolder, Endpoints
 from services.kernel import telemetry
 from services.kernel.blobs import FolderBlobs, KeptBlobs
 from services.kernel.bus import LogReader
+from services.kernel.db import Session, session
 from services.kernel.digests import Comparison, compare, table_rows
 from services.kernel.errors import Conflict, NotFound, Rejected, Unavailable
 from services.kernel.failures import CountedFailures
@@ -136,8 +135,7 @@ async def replay(settings: NodeSettings, *, roles: Sequence[str] = REPLAYED, kee
             raise Rejected(f"{role!r} keeps no projections: choose from {', '.join(REPLAYED)}")
     async with contextlib.AsyncExitStack() as stack:
         placed = await stack.enter_async_context(_servers(settings))
-        snapshots = await asyncpg.connect(placed.postgres_dsn, server_settings={"timezone": "UTC"})
-        stack.push_async_callback(snapshots.close)
+        snapshots = await stack.enter_async_context(session(placed.postgres_dsn))
         if not await snapshots.fetchval("select pg_try_advisory_lock($1)", _LOCK):
             raise Conflict("another replay of this node runs: wait until it has ended")
         await _clear(snapshots, placed)
@@ -179,7 +177,7 @@ def _at(settings: NodeSettings, nats_url: str, postgres_dsn: str) -> NodeSetting
     return settings.model_copy(update={"nats_url": nats_url, "postgres_dsn": postgres_dsn})
 
 
-async def _clear(connection: asyncpg.Connection, settings: NodeSettings) -> None:
+async def _clear(connection: Session, settings: NodeSettings) -> None:
     for role in REPLAYED:
         await connection.execute(f'drop schema if exists "{role}{SUFFIX}" cascade')
     await asyncio.to_thread(shutil.rmtree, settings.data_dir / "replay", ignore_errors=True)
@@ -191,7 +189,7 @@ async def _build(stack: contextlib.AsyncExitStack, settings: NodeSettings, role:
     context = ReplayContext(
         settings=settings,
         role=role,
-        log=await LogReader.open(settings.nats_url, role=role),
+        log=await LogReader.open(reader_url(settings.nats_url), role=role),
         packs=PackStore(blobs=KeptBlobs(blobs=blobs)),
         failures=CountedFailures(),
         folder=settings.data_dir / "replay",
@@ -203,19 +201,19 @@ async def _build(stack: contextlib.AsyncExitStack, settings: NodeSettings, role:
     return _Built(context=context, replica=replica)
 
 
-async def _positions(connection: asyncpg.Connection, role: str) -> dict[str, int]:
+async def _positions(connection: Session, role: str) -> dict[str, int]:
     rows = await connection.fetch(f'select projection, position from "{role}".positions')  # noqa: S608  (our own schema)
     return {row["projection"]: row["position"] for row in rows}
 
 
-async def _catch_up(connection: asyncpg.Connection, built: Sequence[_Built]) -> None:
+async def _catch_up(connection: Session, built: Sequence[_Built]) -> None:
     """Apply most of the log before the snapshot is taken: a long one would keep the tables from being cleaned."""
     positions = [await _positions(connection, one.replica.name) for one in built]
     await asyncio.gather(*(one.advance(each) for one, each in zip(built, positions, strict=True)))
 
 
 async def _compare(
-    connection: asyncpg.Connection, settings: NodeSettings, built: Sequence[_Built], began: float
+    connection: Session, settings: NodeSettings, built: Sequence[_Built], began: float
 ) -> tuple[tuple[Comparison, ...], float]:
     before: Any = None
     for _ in range(_LANE_ATTEMPTS):
@@ -239,21 +237,13 @@ async def _compare_lanes(built: _Built) -> list[Comparison]:
     return [await compare(f"{name}.{lane.name}", lane.live(), lane.replayed()) for lane in built.replica.lanes]
 
 
-async def _compare_tables(live: asyncpg.Connection, settings: NodeSettings, built: _Built) -> list[Comparison]:
-    name = built.replica.name
-    connection = await asyncpg.connect(settings.postgres_dsn, server_settings={"timezone": "UTC"})
-    try:
-        async with connection.transaction(isolation="repeatable_read", readonly=True):
-            return [
-                await compare(
-                    f"{name}.{table.name}",
-                    table_rows(live, name, table),
-                    table_rows(connection, built.context.schema, table),
-                )
-                for table in built.replica.tables
-            ]
-    finally:
-        await connection.close()
+async def _compare_tables(live: Session, settings: NodeSettings, built: _Built) -> list[Comparison]:
+    name, schema = built.replica.name, built.context.schema
+    async with session(settings.postgres_dsn) as new, new.transaction(isolation="repeatable_read", readonly=True):
+        return [
+            await compare(f"{name}.{table.name}", table_rows(live, name, table), table_rows(new, schema, table))
+            for table in built.replica.tables
+        ]
 
 
 def _model_calls() -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from affidavit.index.v1 import index_service_pb2_grpc as pb_grpc
 
@@ -32,6 +33,7 @@ from services.kernel.projections import Projection
 from services.kernel.replay import ReplayContext, Replica, RowSource
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
+from services.kernel.settings import NodeSettings
 from services.kernel.steps import Step
 
 _CONNECTIONS = 8
@@ -138,27 +140,17 @@ async def replica(context: ReplayContext) -> Replica:
     Returns:
         The projection, and what is compared.
     """
-    live = IndexSettings(data_dir=context.settings.data_dir)
-    settings = live.model_copy(update={"lanes_dir": context.folder / "lanes"})
+    settings = IndexSettings(data_dir=context.settings.data_dir).model_copy(
+        update={"lanes_dir": context.folder / "lanes"}
+    )
     database = await context.database(MIGRATIONS, max_connections=_CONNECTIONS)
     engine = VectorEngineProcess(root=settings.lanes, runtime_dir=context.folder)
     parts = _parts(settings, database, engine, log=context.log, failures=context.failures, packs=context.packs)
     # New lanes have nothing to be compared with.
     parts.gate.open()
     projection = _projection(parts, noted=lambda: None, spacing_s=0)
-    running = served_engine(live.lanes)
-    idle = VectorEngineProcess(root=live.lanes, runtime_dir=context.folder / "live")
-    built = LaneRows(root=settings.lanes, engine=engine)
-    used = LaneRows(root=live.lanes, engine=running or idle)
-
-    async def keyword(rows: LaneRows) -> Rows:
-        async for row in rows.keyword(await _lanes(parts.tables), parts.tables.terms):
-            yield row
-
-    async def vector(rows: LaneRows) -> Rows:
-        async for row in rows.vector(await _lanes(parts.tables)):
-            yield row
-
+    used, close = _lane_rows(context.settings, parts.tables, context.folder / "live")
+    built = _rows_of(LaneRows(root=settings.lanes, engine=engine), parts.tables)
     return Replica(
         name="index",
         projections=(
@@ -167,12 +159,46 @@ async def replica(context: ReplayContext) -> Replica:
             ),
         ),
         tables=TABLES,
-        lanes=(
-            RowSource(name="keyword lane", live=lambda: keyword(used), replayed=lambda: keyword(built)),
-            RowSource(name="vector lane", live=lambda: vector(used), replayed=lambda: vector(built)),
-        ),
-        close=(parts.keyword_lanes.close, parts.vector_lanes.close, idle.stop),
+        lanes=tuple(RowSource(name=name, live=used[name], replayed=built[name]) for name in used),
+        close=(parts.keyword_lanes.close, parts.vector_lanes.close, close),
     )
+
+
+def lanes_in_use(
+    settings: NodeSettings, database: Database, folder: Path
+) -> tuple[Mapping[str, Callable[[], Rows]], Callable[[], Awaitable[None]]]:
+    """Both lanes of a node as rows.
+
+    Args:
+        settings: The node's.
+        database: The index's schema, which says what lanes there are.
+        folder: For the socket of an engine, where the node runs none.
+
+    Returns:
+        What reads each lane, by name, and what to call at the end.
+    """
+    return _lane_rows(settings, PostgresTables(database=database, incarnation=b""), folder)
+
+
+def _lane_rows(
+    settings: NodeSettings, tables: PostgresTables, folder: Path
+) -> tuple[Mapping[str, Callable[[], Rows]], Callable[[], Awaitable[None]]]:
+    root = IndexSettings(data_dir=settings.data_dir).lanes
+    # A running node's engine is the only one that may open its lanes.
+    idle = VectorEngineProcess(root=root, runtime_dir=folder)
+    return _rows_of(LaneRows(root=root, engine=served_engine(root) or idle), tables), idle.stop
+
+
+def _rows_of(rows: LaneRows, tables: PostgresTables) -> Mapping[str, Callable[[], Rows]]:
+    async def keyword() -> Rows:
+        async for row in rows.keyword(await _lanes(tables), tables.terms):
+            yield row
+
+    async def vector() -> Rows:
+        async for row in rows.vector(await _lanes(tables)):
+            yield row
+
+    return {"keyword lane": keyword, "vector lane": vector}
 
 
 async def _lanes(tables: PostgresTables) -> list[tuple[str, Generation]]:
