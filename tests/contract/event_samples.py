@@ -78,7 +78,7 @@ def _fill(message: Message, depth: int = 0) -> None:
             setattr(message, field.name, _scalar(field))
 
 
-def _scalar(field: FieldDescriptor) -> Any:
+def _scalar(field: Any) -> Any:
     if field.type == FieldDescriptor.TYPE_BYTES:
         return bytes(range(32))
     if field.enum_type is not None:

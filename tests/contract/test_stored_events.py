@@ -52,7 +52,7 @@ def test_an_older_version_is_turned_into_the_newest(monkeypatch: pytest.MonkeyPa
         done.append(2)
         message.job_id = "filled in"
 
-    steps = {("DocumentIngested", 1): first, ("DocumentIngested", 2): second}
+    steps: dict[tuple[str, int], upcasting.Upcast] = {("DocumentIngested", 1): first, ("DocumentIngested", 2): second}
     event = _with_version(monkeypatch, 3, steps, stored)
     assert isinstance(event, Event)
     assert done == [1, 2]

@@ -15,8 +15,11 @@ import pytest
 from affidavit.ingest.v1 import ingest_service_pb2, settings_pb2
 
 from services import topology
+from services.embedded.digests import node_digests
 from services.embedded.folder import Endpoints
 from services.kernel.bus import Bus
+from services.kernel.digests import Digest
+from services.kernel.settings import NodeSettings
 from tests.e2e.commands import FAST, let_through, result, run, up
 from tests.e2e.crate import Crate
 
@@ -63,6 +66,7 @@ def data_dir(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.mark.timeout(400)
 def test_a_replay_is_equal_calls_no_model_and_writes_nothing(data_dir: Path, tmp_path: Path, provider: str) -> None:
     with up(data_dir, environment=ENVIRONMENT):
         history(data_dir, tmp_path, provider)
@@ -100,6 +104,45 @@ def test_what_is_kept_can_be_looked_at_until_the_next_replay(data_dir: Path, tmp
         assert (data_dir / "replay" / "lanes").is_dir()
         result("replay", "--projection", "receipt", data_dir=data_dir)
         assert asyncio.run(scalar(data_dir, "select to_regnamespace('index_replay') is null"))
+
+
+@pytest.mark.timeout(300)
+def test_two_nodes_that_were_told_the_same_in_another_order_have_the_same_digests(tmp_path: Path) -> None:
+    let_through(tmp_path)
+    told = []
+    for name, order in (("one", (0, 1, 2, 3, 4)), ("two", (3, 0, 4, 1, 2))):
+        with up(tmp_path / name):
+            crate = Crate(address=Endpoints.read(tmp_path / name).listen, crate_id="order")
+            for number in order:
+                crate.put(f"depot-{number}", f"Depot {number}\n\nThe depot {number} opens at {number}:30.")
+            for number in order:
+                crate.put(f"depot-{number % 2}", f"The depot {number % 2} opens at noon.")
+            for number in (3, 4):
+                request = ingest_service_pb2.EraseDocumentRequest(crate_id="order", source_id=f"depot-{number}")
+                crate.ingest.EraseDocument(request)
+            crate.put("depot-4", "Depot 4 came back.")
+            told.append(asyncio.run(settled_digests(tmp_path / name)))
+            if name == "two":
+                crate.put("depot-2", "Depot 2 is another one now.")
+                later = asyncio.run(settled_digests(tmp_path / name))
+    assert told[0] == told[1]
+    assert told[0]["index.vector lane"].rows == 8
+    changed = {name for name, digest in later.items() if digest != told[1][name]}
+    assert changed == {
+        *("ingest.documents", "ingest.revisions", "ingest.reported"),
+        *("index.documents", "index.revisions", "index.chunks", "index.keyword lane", "index.vector lane"),
+    }
+
+
+async def settled_digests(data_dir: Path) -> dict[str, Digest]:
+    """Digests once they have come to rest."""
+    endpoints = Endpoints.read(data_dir)
+    settings = NodeSettings(data_dir=data_dir, nats_url=endpoints.nats_url, postgres_dsn=endpoints.postgres_dsn)
+    before: dict[str, Digest] = {}
+    while (found := await node_digests(settings)) != before:
+        before = found
+        await asyncio.sleep(1)
+    return found
 
 
 def changed_by_hand(data_dir: Path) -> None:
