@@ -23,12 +23,14 @@ class EventType:
         service: Role that emits it and owns its message.
         stream: KNOWLEDGE for facts, SIGNALS for what follows from facts or from use.
         module: Python module of the message.
+        version: Schema version that is written; the log may hold older ones, see services/kernel/upcasting.py.
     """
 
     name: str
     service: str
     stream: str
     module: str
+    version: int = 1
 
     @property
     def type_uri(self) -> str:

@@ -1,10 +1,10 @@
-"""Command line: `affidavit up | run | ingest | ask | search | documents | receipt | ... `."""
+"""Command line: `affidavit up | run | ingest | ask | search | documents | receipt | replay | ... `."""
 
 from __future__ import annotations
 
 import typer
 
-from services.cli import answers, crates, doctor, documents, node, receipts
+from services.cli import answers, crates, doctor, documents, node, receipts, replay
 
 app = typer.Typer(
     name="affidavit",
@@ -22,6 +22,7 @@ app.command("erase")(documents.erase)
 app.command("failures")(documents.failures)
 app.command("ask")(answers.ask)
 app.command("search")(answers.search)
+app.command("replay")(replay.replay)
 app.command("doctor")(doctor.doctor)
 app.add_typer(crates.app, name="crate")
 app.add_typer(crates.jobs, name="job")

@@ -37,6 +37,7 @@ class Exit(IntEnum):
     PARTIAL = 8
     NO_ANSWER = 9
     NOT_VERIFIED = 10
+    DIFFERENT = 11
 
 
 _BY_FAILURE: tuple[tuple[type[Failure], Exit], ...] = (

@@ -30,6 +30,21 @@ _LAUNCHER = Path(__file__).with_name("launcher.py")
 _MAX_SOCKET_FOLDER = 80
 
 
+# Whoever names no user may do everything; the reader can look up and follow, and publish to no stream.
+_USERS = """authorization {
+  users: [
+    { user: owner, password: owner }
+    { user: reader, password: reader, permissions: {
+      publish: ["$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.DIRECT.GET.>",
+        "$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.INFO.>", "$JS.API.CONSUMER.MSG.NEXT.>"]
+      subscribe: "_INBOX.>"
+    } }
+  ]
+}
+no_auth_user: owner
+"""
+
+
 class Child:
     """A process of ours: started, waited for, stopped in its own orderly way, and restarted at the same address.
 
@@ -139,7 +154,7 @@ class NatsServer(Server):
         """Write its configuration."""
         (self._home / "nats-server.conf").write_text(
             f"listen: 127.0.0.1:{self.port}\nmax_payload: 1MB\n"
-            f'jetstream {{ store_dir: "{self._home / "store"}", sync_interval: always }}\n'
+            f'jetstream {{ store_dir: "{self._home / "store"}", sync_interval: always }}\n{_USERS}'
         )
 
     def command(self) -> Sequence[Path | str]:
@@ -223,6 +238,18 @@ class Postgres(Server):
             raise Unavailable(f"Postgres could not be initialised in {self._home}: {reason}")
         # Renaming makes a half-initialised cluster impossible.
         half.rename(self._cluster)
+
+
+def reader_url(url: str) -> str:
+    """Address of a node's log for a reader: the server itself refuses what it would append.
+
+    Args:
+        url: Address of the log.
+
+    Returns:
+        The same address with the reader's name.
+    """
+    return url.replace("nats://", "nats://reader:reader@", 1)
 
 
 class RoleProcess(Child):

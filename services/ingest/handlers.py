@@ -19,7 +19,7 @@ from services.ingest.commands.outcomes import outcomes
 from services.ingest.domain import settings
 from services.ingest.domain.documents import Manifest, PutOutcome, Status
 from services.ingest.domain.values import EndResult, PutResult, SourceAddress
-from services.ingest.ports import Log, Sources, Tables
+from services.ingest.ports import History, Sources, Tables
 from services.kernel.envelope import Event
 from services.kernel.errors import Failure
 
@@ -73,7 +73,7 @@ class Pace:
 class Projections:
     """Follows the log: crates, jobs, documents and failures as tables."""
 
-    def __init__(self, *, tables: Tables, sources: Sources, log: Log) -> None:
+    def __init__(self, *, tables: Tables, sources: Sources, log: History) -> None:
         """Keep what the projections need.
 
         Args:

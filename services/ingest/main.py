@@ -8,7 +8,7 @@ from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 
 from services import topology
 from services.ingest.adapters.preparer_process import ProcessPreparer
-from services.ingest.adapters.schema_postgres import MIGRATIONS
+from services.ingest.adapters.schema_postgres import MIGRATIONS, TABLES
 from services.ingest.adapters.sources_packs import PackSources
 from services.ingest.adapters.submit_faststream import SubmitSubject
 from services.ingest.adapters.tables_postgres import PostgresTables
@@ -20,8 +20,11 @@ from services.ingest.domain.providers import ProviderPolicy
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
 from services.ingest.servicer import IngestServicer
 from services.ingest.settings import IngestSettings
+from services.kernel.bus import LogReader
+from services.kernel.db import Database
 from services.kernel.ids import utc_now
 from services.kernel.projections import Projection
+from services.kernel.replay import ReplayContext, Replica
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
 
@@ -39,10 +42,7 @@ async def wire(context: Context) -> Role:
         The role.
     """
     settings = IngestSettings(data_dir=context.settings.data_dir)
-    tables = PostgresTables(
-        database=await context.database(MIGRATIONS, max_connections=_CONNECTIONS),
-        incarnations={name: context.bus.incarnation(stream) for name, stream in _STREAMS.items()},
-    )
+    tables = _tables(await context.database(MIGRATIONS, max_connections=_CONNECTIONS), context.bus)
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
     preparer = ProcessPreparer(
@@ -79,6 +79,25 @@ async def wire(context: Context) -> Role:
         background=(submissions.run,),
         close=(preparer.close,),
     )
+
+
+async def replica(context: ReplayContext) -> Replica:
+    """Put ingest's projections together once more, into other tables.
+
+    Args:
+        context: What a replay offers.
+
+    Returns:
+        The projections, and what is compared.
+    """
+    tables = _tables(await context.database(MIGRATIONS), context.log)
+    projections = Projections(tables=tables, sources=PackSources(packs=context.packs), log=context.log)
+    return Replica(name="ingest", projections=_projections(tables, projections), tables=TABLES)
+
+
+def _tables(database: Database, log: LogReader) -> PostgresTables:
+    incarnations = {name: log.incarnation(stream) for name, stream in _STREAMS.items()}
+    return PostgresTables(database=database, incarnations=incarnations)
 
 
 def _projections(tables: PostgresTables, projections: Projections) -> tuple[Projection, ...]:

@@ -114,7 +114,17 @@ class Sources(Protocol):
         """Read a crate's secret."""
 
 
-class Log(Protocol):
+class History(Protocol):
+    """The log, as ingest looks facts up in it."""
+
+    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
+        """The last event of an aggregate."""
+
+    async def last_named(self, *, crate: str, service: str, aggregate: str, name: str) -> Event | None:
+        """The last event of one kind of an aggregate."""
+
+
+class Log(History, Protocol):
     """The log, as ingest writes it."""
 
     async def append(
@@ -126,12 +136,6 @@ class Log(Protocol):
             Conflict: When the aggregate's last event isn't the expected one.
             Unavailable: When the log doesn't confirm.
         """
-
-    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
-        """The last event of an aggregate."""
-
-    async def last_named(self, *, crate: str, service: str, aggregate: str, name: str) -> Event | None:
-        """The last event of one kind of an aggregate."""
 
 
 class Applied(Protocol):

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from services.kernel.errors import NotFound, Unavailable
+from services.kernel.errors import Conflict, NotFound, Unavailable
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})+")
 _WRITERS = 4
@@ -146,6 +146,32 @@ class FolderBlobs:
                 _sync_folder(found[0].parent)
         except OSError as error:
             raise Unavailable(f"what lies below {prefix} can't be erased: {error.strerror}") from error
+
+
+class KeptBlobs:
+    """Another store's blobs, to be read and nothing else: what a replay sees of the content."""
+
+    def __init__(self, *, blobs: BlobStore) -> None:
+        self._blobs = blobs
+
+    async def put(self, name: str, data: bytes) -> None:  # noqa: ARG002  (the port's signature)
+        """Refuse.
+
+        Raises:
+            Conflict: Always.
+        """
+        raise Conflict(f"blob {name} can't be written in a replay: a replay only reads")
+
+    async def get(self, name: str) -> bytes:
+        """See BlobStore."""
+        return await self._blobs.get(name)
+
+    async def list_prefix(self, prefix: str) -> tuple[str, ...]:
+        """See BlobStore."""
+        return await self._blobs.list_prefix(prefix)
+
+    async def delete_prefix(self, prefix: str) -> None:
+        """Leave everything in place: the projection in use has erased what had to go."""
 
 
 def blob_names(root: Path) -> Iterator[str]:

@@ -19,7 +19,13 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import ConnectionClosedError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
-from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, ServiceUnavailableError
+from nats.js.errors import (
+    APIError,
+    BadRequestError,
+    NoStreamResponseError,
+    NotFoundError,
+    ServiceUnavailableError,
+)
 from opentelemetry import propagate
 
 from services import topology
@@ -59,22 +65,165 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Bus:
-    """Connection of one role to the log.
+class LogReader:
+    """Connection of one role to the log that can look facts up and follow them, and has no way to append one.
 
     Attributes:
-        role: Role that events are emitted as.
+        role: Role that it reads as.
         nats: The NATS connection, for request-reply.
     """
 
-    def __init__(self, *, role: str, client: Client, url: str, clock: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, *, role: str, client: Client, url: str) -> None:
         self.role = role
         self.nats = client
         self.url = url
         self.js = client.jetstream(timeout=_APPEND_TIMEOUT_S)
-        self._clock = clock
         self._incarnations: dict[str, bytes] = {}
         self._recent: dict[tuple[str, str, str], tuple[float, Event | None]] = {}
+
+    @classmethod
+    async def open(cls, url: str, *, role: str) -> LogReader:
+        """Connect to a log that exists, and change nothing there.
+
+        Args:
+            url: NATS URL.
+            role: Role to read as.
+
+        Returns:
+            The reader.
+
+        Raises:
+            Unavailable: When the server doesn't answer or has no log.
+        """
+        reader = cls(role=role, client=await _client(url, role), url=url)
+        for name in (topology.KNOWLEDGE, topology.SIGNALS):
+            try:
+                reader._incarnations[name] = await streams.incarnation(reader.js, name)
+            except NotFoundError as error:
+                await reader.close()
+                raise Unavailable(f"nats-server at {url} has no stream {name}: start the node once") from error
+        return reader
+
+    async def close(self) -> None:
+        """Flush and close the connection."""
+        await self.nats.close()
+
+    def incarnation(self, stream: str = topology.KNOWLEDGE) -> bytes:
+        """Random id of the stream, 16 bytes: another one after the stream was deleted and made again."""
+        return self._incarnations[stream]
+
+    async def last_position(self, stream: str = topology.KNOWLEDGE) -> int:
+        """Sequence of the newest event of a stream, 0 when it is empty."""
+        try:
+            return int((await self.js.stream_info(stream)).state.last_seq)
+        except _TRANSIENT as error:
+            raise Unavailable(f"the log doesn't answer for stream {stream}: retry") from error
+
+    async def recent(self, *, crate: str, service: str, aggregate: str) -> Event | None:
+        """The last event of an aggregate of KNOWLEDGE as it was within the last second, for what rarely changes.
+
+        Args:
+            crate: Crate.
+            service: Role that owns the aggregate.
+            aggregate: Its id.
+
+        Returns:
+            See `last`.
+
+        Raises:
+            Corrupt: See `last`.
+            Unavailable: See `last`.
+        """
+        key = (crate, service, aggregate)
+        now = asyncio.get_running_loop().time()
+        read_at, event = self._recent.get(key, (-_RECENT_S, None))
+        if now - read_at >= _RECENT_S:
+            event = await self.last(crate=crate, service=service, aggregate=aggregate)
+            self._recent[key] = (now, event)
+        return event
+
+    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
+        """The last event of an aggregate, straight from the log.
+
+        Args:
+            crate: Crate.
+            service: Role that owns the aggregate.
+            aggregate: Its id.
+            stream: KNOWLEDGE by default.
+
+        Returns:
+            The event, or None when there is none.
+
+        Raises:
+            Corrupt: When it can't be read.
+            Unavailable: When the log doesn't answer.
+        """
+        return await self._readable(stream or topology.KNOWLEDGE, crate, service, aggregate, ">")
+
+    async def last_named(
+        self, *, crate: str, service: str, aggregate: str, name: str, stream: str | None = None
+    ) -> Event | None:
+        """The last event of one kind of an aggregate.
+
+        Args:
+            crate: Crate.
+            service: Role that owns the aggregate.
+            aggregate: Its id.
+            name: Message name.
+            stream: KNOWLEDGE by default.
+
+        Returns:
+            The event, or None when there is none.
+
+        Raises:
+            Corrupt: When it can't be read.
+            Unavailable: When the log doesn't answer.
+        """
+        token = envelope.subject_token(name)
+        return await self._readable(stream or topology.KNOWLEDGE, crate, service, aggregate, token)
+
+    async def _readable(self, stream: str, crate: str, service: str, aggregate: str, tail: str) -> Event | None:
+        envelope.check_tokens(crate, service, aggregate)
+        found = await self._last(stream, f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{service}.{aggregate}.{tail}")
+        if isinstance(found, Poison):
+            raise Corrupt(f"event {found.position} of {stream} can't be read ({found.reason}): see `affidavit doctor`")
+        return found
+
+    def _wildcard(self, stream: str, crate: str, aggregate: str) -> str:
+        return f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{self.role}.{aggregate}.>"
+
+    async def _last(self, stream: str, subject: str) -> Event | Poison | None:
+        return await self._get(stream, {"last_by_subj": subject})
+
+    async def _get(self, stream: str, wanted: dict[str, str | int]) -> Event | Poison | None:
+        try:
+            reply = await self.nats.request(
+                f"$JS.API.DIRECT.GET.{stream}", json.dumps(wanted).encode(), timeout=_APPEND_TIMEOUT_S
+            )
+        except _TRANSIENT as error:
+            raise Unavailable(f"the log doesn't answer for stream {stream}: retry") from error
+        headers = reply.headers or {}
+        if headers.get("Status") == "404":
+            return None
+        return envelope.decode(
+            stream=stream,
+            subject=headers["Nats-Subject"],
+            headers=headers,
+            body=reply.data,
+            position=int(headers["Nats-Sequence"]),
+        )
+
+
+class Bus(LogReader):
+    """Connection of one role to the log, to append as well.
+
+    Attributes:
+        role: Role that events are emitted as.
+    """
+
+    def __init__(self, *, role: str, client: Client, url: str, clock: Callable[[], datetime] = _utc_now) -> None:
+        super().__init__(role=role, client=client, url=url)
+        self._clock = clock
         self._tails: OrderedDict[str, tuple[int, str]] = OrderedDict()
 
     @classmethod
@@ -92,36 +241,10 @@ class Bus:
         Raises:
             Unavailable: When the server doesn't answer.
         """
-
-        async def report(error: Exception) -> None:
-            # nats-py reports a denied publish or a lost connection only here.
-            _log.warning("nats-server at %s: %s; what can be repeated is", url, type(error).__name__)
-
-        try:
-            client = await nats.connect(
-                url, name=f"affidavit-{role}", max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=report
-            )
-        except (OSError, nats.errors.Error) as error:
-            raise Unavailable(f"nats-server at {url} doesn't answer: start it, or correct the address") from error
-        bus = cls(role=role, client=client, url=url)
+        bus = cls(role=role, client=await _client(url, role), url=url)
         for name in (topology.KNOWLEDGE, topology.SIGNALS):
             bus._incarnations[name] = await streams.ensure_stream(bus.js, name, replicas=replicas)
         return bus
-
-    async def close(self) -> None:
-        """Flush and close the connection."""
-        await self.nats.close()
-
-    def incarnation(self, stream: str = topology.KNOWLEDGE) -> bytes:
-        """Random id of the stream, 16 bytes: another one after the stream was deleted and made again."""
-        return self._incarnations[stream]
-
-    async def last_position(self, stream: str = topology.KNOWLEDGE) -> int:
-        """Sequence of the newest event of a stream, 0 when it is empty."""
-        try:
-            return int((await self.js.stream_info(stream)).state.last_seq)
-        except _TRANSIENT as error:
-            raise Unavailable(f"the log doesn't answer for stream {stream}: retry") from error
 
     async def append(
         self, *, crate: str, aggregate: str, message: Message, key: str, expected: int | None = None
@@ -221,100 +344,6 @@ class Bus:
         if len(self._tails) > _TAILS:
             self._tails.popitem(last=False)
 
-    async def recent(self, *, crate: str, service: str, aggregate: str) -> Event | None:
-        """The last event of an aggregate of KNOWLEDGE as it was within the last second, for what rarely changes.
-
-        Args:
-            crate: Crate.
-            service: Role that owns the aggregate.
-            aggregate: Its id.
-
-        Returns:
-            See `last`.
-
-        Raises:
-            Corrupt: See `last`.
-            Unavailable: See `last`.
-        """
-        key = (crate, service, aggregate)
-        now = asyncio.get_running_loop().time()
-        read_at, event = self._recent.get(key, (-_RECENT_S, None))
-        if now - read_at >= _RECENT_S:
-            event = await self.last(crate=crate, service=service, aggregate=aggregate)
-            self._recent[key] = (now, event)
-        return event
-
-    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
-        """The last event of an aggregate, straight from the log.
-
-        Args:
-            crate: Crate.
-            service: Role that owns the aggregate.
-            aggregate: Its id.
-            stream: KNOWLEDGE by default.
-
-        Returns:
-            The event, or None when there is none.
-
-        Raises:
-            Corrupt: When it can't be read.
-            Unavailable: When the log doesn't answer.
-        """
-        return await self._readable(stream or topology.KNOWLEDGE, crate, service, aggregate, ">")
-
-    async def last_named(
-        self, *, crate: str, service: str, aggregate: str, name: str, stream: str | None = None
-    ) -> Event | None:
-        """The last event of one kind of an aggregate.
-
-        Args:
-            crate: Crate.
-            service: Role that owns the aggregate.
-            aggregate: Its id.
-            name: Message name.
-            stream: KNOWLEDGE by default.
-
-        Returns:
-            The event, or None when there is none.
-
-        Raises:
-            Corrupt: When it can't be read.
-            Unavailable: When the log doesn't answer.
-        """
-        token = envelope.subject_token(name)
-        return await self._readable(stream or topology.KNOWLEDGE, crate, service, aggregate, token)
-
-    async def _readable(self, stream: str, crate: str, service: str, aggregate: str, tail: str) -> Event | None:
-        envelope.check_tokens(crate, service, aggregate)
-        found = await self._last(stream, f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{service}.{aggregate}.{tail}")
-        if isinstance(found, Poison):
-            raise Corrupt(f"event {found.position} of {stream} can't be read ({found.reason}): see `affidavit doctor`")
-        return found
-
-    def _wildcard(self, stream: str, crate: str, aggregate: str) -> str:
-        return f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{self.role}.{aggregate}.>"
-
-    async def _last(self, stream: str, subject: str) -> Event | Poison | None:
-        return await self._get(stream, {"last_by_subj": subject})
-
-    async def _get(self, stream: str, wanted: dict[str, str | int]) -> Event | Poison | None:
-        try:
-            reply = await self.nats.request(
-                f"$JS.API.DIRECT.GET.{stream}", json.dumps(wanted).encode(), timeout=_APPEND_TIMEOUT_S
-            )
-        except _TRANSIENT as error:
-            raise Unavailable(f"the log doesn't answer for stream {stream}: retry") from error
-        headers = reply.headers or {}
-        if headers.get("Status") == "404":
-            return None
-        return envelope.decode(
-            stream=stream,
-            subject=headers["Nats-Subject"],
-            headers=headers,
-            body=reply.data,
-            position=int(headers["Nats-Sequence"]),
-        )
-
     async def _publish(self, stream: str, subject: str, headers: dict[str, str], body: bytes) -> Appended:
         for attempt in range(_APPEND_ATTEMPTS):
             try:
@@ -330,6 +359,19 @@ class Bus:
             except APIError as error:
                 raise Unavailable(f"the log refused {subject}: {error.description}; see `affidavit doctor`") from error
         raise Unavailable(f"the log did not confirm {subject}: is nats-server up and has its disk room?")
+
+
+async def _client(url: str, role: str) -> Client:
+    async def report(error: Exception) -> None:
+        # nats-py reports a denied publish or a lost connection only here.
+        _log.warning("nats-server at %s: %s; what can be repeated is", url, type(error).__name__)
+
+    try:
+        return await nats.connect(
+            url, name=f"affidavit-{role}", max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=report
+        )
+    except (OSError, nats.errors.Error) as error:
+        raise Unavailable(f"nats-server at {url} doesn't answer: start it, or correct the address") from error
 
 
 def decode_message(message: Msg) -> Event | Poison:

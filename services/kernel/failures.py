@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from affidavit.event.v1 import envelope_pb2
 
 from services.kernel.bus import Bus
@@ -10,6 +12,59 @@ from services.kernel.errors import Failure
 from services.kernel.ids import utc_now
 
 _UNEXPECTED = "an unexpected fault ({kind}); the service's log has the details. Retry it, or report it"
+
+
+class Failures(Protocol):
+    """Where a projection says what it gave up."""
+
+    async def record(self, event: Event, error: BaseException) -> None:
+        """Say that the handling of an event was given up.
+
+        Args:
+            event: What could not be handled.
+            error: Why.
+        """
+
+    async def record_poison(self, poison: Poison) -> None:
+        """Say that a stored message can't be read.
+
+        Args:
+            poison: What is wrong with it.
+        """
+
+
+class LoggedFailures:
+    """Writes TaskFailed to the log."""
+
+    def __init__(self, *, bus: Bus) -> None:
+        self._bus = bus
+
+    async def record(self, event: Event, error: BaseException) -> None:
+        """See Failures."""
+        await record(self._bus, event, error)
+
+    async def record_poison(self, poison: Poison) -> None:
+        """See Failures."""
+        await record_poison(self._bus, poison)
+
+
+class CountedFailures:
+    """Writes nothing: a replay meets failures again that the log knows already.
+
+    Attributes:
+        positions: Stream and position of every event that was given up.
+    """
+
+    def __init__(self) -> None:
+        self.positions: list[tuple[str, int]] = []
+
+    async def record(self, event: Event, error: BaseException) -> None:  # noqa: ARG002  (the port's signature)
+        """See Failures."""
+        self.positions.append((event.stream, event.position))
+
+    async def record_poison(self, poison: Poison) -> None:
+        """See Failures."""
+        self.positions.append((poison.stream, poison.position))
 
 
 async def record(bus: Bus, event: Event, error: BaseException) -> None:

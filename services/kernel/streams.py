@@ -57,14 +57,37 @@ async def ensure_stream(js: JetStreamContext, name: str, *, replicas: int = 1) -
         Corrupt: When a stream of that name exists that affidavit didn't make.
     """
     info = await _find_or_create(js, name, replicas)
-    metadata = info.config.metadata or {}
-    incarnation = metadata.get(_INCARNATION)
-    if incarnation is None:
-        raise Corrupt(f"stream {name} exists but was not made by affidavit: point to another NATS account or server")
-    wanted = stream_config(name, replicas=replicas, incarnation=incarnation)
+    found = _incarnation_of(info)
+    wanted = stream_config(name, replicas=replicas, incarnation=found.hex())
     if _drifted(info.config, wanted):
         await js.update_stream(wanted)
-    return bytes.fromhex(incarnation)
+    return found
+
+
+async def incarnation(js: JetStreamContext, name: str) -> bytes:
+    """The incarnation of a stream that exists; nothing is created or changed.
+
+    Args:
+        js: JetStream context.
+        name: KNOWLEDGE or SIGNALS.
+
+    Returns:
+        16 bytes.
+
+    Raises:
+        NotFoundError: When there is no such stream.
+        Corrupt: When affidavit didn't make it.
+    """
+    return _incarnation_of(await js.stream_info(name))
+
+
+def _incarnation_of(info: api.StreamInfo) -> bytes:
+    found = (info.config.metadata or {}).get(_INCARNATION)
+    if found is None:
+        raise Corrupt(
+            f"stream {info.config.name} exists but was not made by affidavit: point to another NATS account or server"
+        )
+    return bytes.fromhex(found)
 
 
 async def _find_or_create(js: JetStreamContext, name: str, replicas: int) -> api.StreamInfo:

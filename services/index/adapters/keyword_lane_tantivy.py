@@ -173,7 +173,9 @@ def _outcome(message: str) -> Failure:
     # tantivy reports every fault as ValueError, with its Rust error as text.
     unreadable = ("corrupt", "incompatible", "schema", "doesn't describe", "Expecting", "deserial")
     if any(word in message for word in unreadable):
-        return Corrupt(f"{message}; delete the lane's folder and run `affidavit replay` to fill it from the log")
+        return Corrupt(
+            f"{message}; stop the node, delete the lane's folder and start again: it is filled from the rows"
+        )
     return Unavailable(f"{message}; try again, and check the disk if it stays")
 
 

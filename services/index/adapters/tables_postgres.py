@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation, record_counts
@@ -148,6 +148,15 @@ class PostgresTables:
                 revision,
             )
         return tuple(row["chunk"] for row in rows)
+
+    async def terms(self, crate_id: str) -> AsyncIterator[str]:
+        """Terms of the stored chunks of a crate, each of them as often as chunks have it."""
+        with answering():
+            async with self._database.pool.acquire() as connection, connection.transaction():
+                query = "select terms from chunks where crate = $1"
+                async for row in connection.cursor(query, crate_id, prefetch=_COPY_ROWS):
+                    for term in row["terms"].split():
+                        yield term
 
     async def record_counts(self, crate_id: str) -> RecordCounts:
         """See Tables."""

@@ -110,6 +110,14 @@ class TantivyIndex:
             counts[term] = searcher.search(Query.boolean_query(holds), 1, count=True).count if holds else 0
         return counts
 
+    def records(self) -> list[LaneHit]:
+        """Every live record, without a score, in no order."""
+        searcher = self._searcher
+        if not self.count():
+            return []
+        found = searcher.search(Query.all_query(), self.count(), count=False).hits
+        return list(_hits(searcher, [(0.0, address) for _, address in found]))
+
     def count(self) -> int:
         """Number of live records."""
         return int(self._searcher.num_docs)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from services.kernel.digests import LogicalTable
+
 # Texts that order or compare use collation C: the order must not depend on the machine's locale.
 _FIRST: Final = """
 create table crates (
@@ -103,3 +105,28 @@ create table submissions (
 """
 
 MIGRATIONS: Final = (_FIRST,)
+_DOCUMENT: Final = ("crate_id", "document_id")
+_REVISION: Final = (*_DOCUMENT, "revision")
+TABLES: Final = (
+    LogicalTable(name="crates", key=("crate_id",), history=("secret_pack", "created_at", "configured_at", "position")),
+    LogicalTable(name="jobs", key=("crate_id", "job_id"), history=("created_at", "position")),
+    LogicalTable(name="documents", key=_DOCUMENT, history=("sequence", "position")),
+    LogicalTable(
+        name="revisions",
+        key=_REVISION,
+        # The settings digest holds the position of the fact that it follows.
+        history=(
+            "position",
+            "source_pack",
+            "source_bytes",
+            "settings_digest",
+            "effective_at",
+            "ingested_at",
+            "embedded_at",
+            "indexed_at",
+        ),
+    ),
+    LogicalTable(name="reported", key=_REVISION, history=("applied",)),
+    LogicalTable(name="failures", key=("crate_id", "failure_id"), portable=False),
+    LogicalTable(name="submissions", key=("crate_id", "submission"), portable=False),
+)

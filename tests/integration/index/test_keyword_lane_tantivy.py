@@ -44,11 +44,11 @@ async def test_damaged_files_are_reported_as_corrupt(tmp_path: Path) -> None:
     folder = tmp_path / "main" / "1" / "keyword"
     kept = (folder / "position.json").read_bytes()
     (folder / "position.json").write_text('{"layout": "keyword-0", "position": 3}')
-    with pytest.raises(Corrupt, match="replay"):
+    with pytest.raises(Corrupt, match="start again"):
         await TantivyKeywordLanes(root=tmp_path).open("main", 1)
     (folder / "position.json").write_bytes(kept)
     (folder / "chunk" / "meta.json").write_text("{")
-    with pytest.raises(Corrupt, match="replay"):
+    with pytest.raises(Corrupt, match="start again"):
         await TantivyKeywordLanes(root=tmp_path).open("main", 1)
 
 

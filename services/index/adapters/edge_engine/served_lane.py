@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from services.index.adapters.edge_engine import frames
 from services.index.adapters.edge_engine.frames import Header, Step
-from services.index.adapters.edge_engine.shard import Hit, Search, VectorShard
+from services.index.adapters.edge_engine.shard import Hit, Search, Stored, VectorShard
 from services.index.adapters.lane_position import PositionFile, sync_folder
 
 LAYOUT = "vector-1"
@@ -112,6 +112,10 @@ class ServedLane:
     def count(self, kind: str | None) -> int:
         """Count records, of one kind or of all."""
         return self._shard.count(kind, self._hidden)
+
+    def stored(self, after: str | None, limit: int) -> tuple[list[Stored], str | None]:
+        """Read records page by page, see `VectorShard.stored`."""
+        return self._shard.stored(after, limit, self._hidden)
 
     def unindexed(self) -> int:
         """Number of records that searches still scan one by one."""

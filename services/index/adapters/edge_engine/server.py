@@ -40,6 +40,7 @@ class EngineServer:
             "commit": self._commit,
             "search": self._search,
             "count": self._count,
+            "stored": self._stored,
             "status": self._status,
             "optimise": self._optimise,
             "close": self._close,
@@ -102,6 +103,13 @@ class EngineServer:
     async def _count(self, header: Header, _body: bytes) -> Header:
         return {"count": self._lane(header).count(header["kind"])}
 
+    async def _stored(self, header: Header, _body: bytes) -> Header:
+        if not (self._folder(header) / "current.json").exists():
+            # Whoever only reads must not make a lane.
+            return {"records": [], "next": None}
+        records, following = self._lane(header).stored(header["after"], header["limit"])
+        return {"records": records, "next": following}
+
     async def _status(self, header: Header, _body: bytes) -> Header:
         lane = self._lane(header)
         return {"unindexed": lane.unindexed(), "optimising": lane.optimising, "position": lane.position}
@@ -121,15 +129,23 @@ class EngineServer:
         await lane.drop()
         return {}
 
-    def _lane(self, header: Header) -> ServedLane:
-        crate, generation, dimension = header["crate"], header["generation"], header["dimension"]
+    def _folder(self, header: Header) -> Path:
+        crate, generation = header["crate"], header["generation"]
         if not _CRATE.fullmatch(crate) or generation < 1:
             raise LaneError("rejected", f"no lane for crate {crate!r}, generation {generation}")
+        return Path(self._root, crate, str(generation), "vector")
+
+    def _lane(self, header: Header) -> ServedLane:
+        folder = self._folder(header)
+        crate, generation, dimension = header["crate"], header["generation"], header["dimension"]
         lane = self._lanes.get((crate, generation))
         if lane is None:
-            folder = self._root / crate / str(generation) / "vector"
             lane = ServedLane(
-                folder, dimension=dimension, optimise_at=self._optimise_at, build_index=_in_child, turn=self._turn
+                folder,
+                dimension=dimension,
+                optimise_at=self._optimise_at,
+                build_index=_in_child,
+                turn=self._turn,
             )
             self._lanes[(crate, generation)] = lane
             lane.optimise_if_due()

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import qdrant_edge as edge
 from blake3 import blake3
+from numpy import asarray
 
 from services.index.adapters.edge_engine.frames import Step
 
@@ -28,7 +29,10 @@ _TIE_ROOM = 16
 _MOST_TIES = 512
 _HIT_FIELDS = ["document", "revision", "ordinal", "kind_form"]
 
+_RECORD_FIELDS = ["document", "revision", "ordinal", "kind_form", "source_domain"]
+
 Hit = tuple[str, int, int, float, str]
+Stored = tuple[str, int, int, str, str]
 Hidden = Collection[tuple[str, int]]
 
 
@@ -135,6 +139,27 @@ class VectorShard:
         request = edge.CountRequest(exact=True, filter=edge.Filter(must=must, must_not=_editions(hidden)))
         return int(self._shard.count(request))
 
+    def stored(self, after: str | None, limit: int, hidden: Hidden) -> tuple[list[Stored], str | None]:
+        """Read points one by one, in the order of their ids.
+
+        Args:
+            after: Where the page before said to go on; None for the start.
+            limit: Most points wanted.
+            hidden: Editions that aren't complete yet.
+
+        Returns:
+            Document id, revision, ordinal, kind, and BLAKE3 over vector, form and source domain; and where to go on.
+        """
+        request = edge.ScrollRequest(
+            offset=None if after is None else UUID(after),
+            limit=limit,
+            filter=edge.Filter(must_not=_editions(hidden)),
+            with_payload=_RECORD_FIELDS,
+            with_vector=True,
+        )
+        found, following = self._shard.scroll(request)
+        return [_stored(point) for point in found], None if following is None else str(following)
+
     def unindexed(self) -> int:
         """Number of points that searches still scan one by one."""
         info = self._shard.info()
@@ -235,6 +260,14 @@ def _hit(point: Any) -> Hit:
     score = min(1.0, max(-1.0, float(point.score)))
     form = payload["kind_form"].rpartition("/")[2]
     return payload["document"], payload["revision"], payload["ordinal"], score, form
+
+
+def _stored(point: Any) -> Stored:
+    payload = point.payload
+    hasher = blake3(asarray(point.vector, dtype="<f4").tobytes())
+    hasher.update(f"{payload['kind_form']}/{payload['source_domain']}".encode())
+    kind = payload["kind_form"].partition("/")[0]
+    return payload["document"], payload["revision"], payload["ordinal"], kind, hasher.hexdigest()
 
 
 def _is(name: str, value: str | int) -> Any:
