@@ -189,6 +189,8 @@ class Postgres(Server):
         # An empty value turns the socket off; the address is TCP in any case.
         socket_folder = self._home if len(str(self._home)) <= _MAX_SOCKET_FOLDER else ""
         options = ["max_connections=80", "shared_buffers=96MB", "listen_addresses=127.0.0.1"]
+        # What is erased must go: log files are removed rather than kept for reuse, and messages quote no values.
+        options += ["wal_recycle=off", "log_error_verbosity=terse"]
         if not self._fsync:
             options += ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
         flags = [flag for option in options for flag in ("-c", option)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from services.index.codec import facts as codec
@@ -165,6 +165,7 @@ class LaneProjection:
         vector_lanes: VectorLanes,
         gate: Gate,
         sender: SignalSender,
+        erased: Callable[[], None],
         batch_records: int,
         spacing_s: float,
     ) -> None:
@@ -175,6 +176,7 @@ class LaneProjection:
         self._vector_lanes = vector_lanes
         self._gate = gate
         self._sender = sender
+        self._erased = erased
         self._batch_records = batch_records
         self._spacing_s = spacing_s
         self._next_write = 0.0
@@ -190,7 +192,8 @@ class LaneProjection:
         """
         await self._gate.wait()
         for batch in batches(events, self._batch_records):
-            await self._apply(batch)
+            async with self._gate.changing:
+                await self._apply(batch)
 
     async def _apply(self, events: Sequence[Event]) -> None:
         by_crate: dict[str, list[Event]] = {}
@@ -213,6 +216,8 @@ class LaneProjection:
         if lanes and small:
             self._next_write = _now() + min(self._spacing_s, _SHARE * (_now() - began))
         self._sender.wake()
+        if any(crate.rows.plan.erased for crate in prepared):
+            self._erased()
 
     async def _space_out(self) -> None:
         """Let events gather when lanes were written just now.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from affidavit.index.v1 import index_service_pb2_grpc as pb_grpc
@@ -11,7 +11,7 @@ from affidavit.index.v1 import index_service_pb2_grpc as pb_grpc
 from services.index.adapters.chunks_postgres import PostgresChunkReader
 from services.index.adapters.keyword_lane_tantivy import TantivyKeywordLanes
 from services.index.adapters.models_grpc import GrpcModelCatalogue
-from services.index.adapters.schema_postgres import MIGRATIONS, PROJECTION
+from services.index.adapters.schema_postgres import CONTENT, MIGRATIONS, PROJECTION
 from services.index.adapters.tables_postgres import PostgresTables
 from services.index.adapters.vector_engine_process import VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLanes
@@ -24,6 +24,7 @@ from services.index.settings import IndexSettings
 from services.kernel.projections import Projection
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
+from services.kernel.scrub import Erasure, Scrubber
 from services.kernel.steps import Step
 
 _CONNECTIONS = 8
@@ -43,6 +44,7 @@ class _Parts:
     gate: Gate
     loader: Loader
     sender: SignalSender
+    scrubber: Scrubber
 
 
 async def wire(context: Context) -> Role:
@@ -61,6 +63,10 @@ async def wire(context: Context) -> Role:
     database = await context.database(MIGRATIONS, max_connections=_CONNECTIONS)
     tables = PostgresTables(database=database, incarnation=context.bus.incarnation())
     engine = VectorEngineProcess(root=settings.lanes, runtime_dir=settings.data_dir / "run")
+
+    async def scrub_lanes(erasures: Sequence[Erasure]) -> None:
+        await rebuilder.scrub(erasures)
+
     parts = _Parts(
         context=context,
         settings=settings,
@@ -71,7 +77,9 @@ async def wire(context: Context) -> Role:
         gate=Gate(),
         loader=Loader(packs=context.packs),
         sender=SignalSender(bus=context.bus, tables=tables),
+        scrubber=Scrubber(database=database, tables=CONTENT, position=tables.position, before=scrub_lanes),
     )
+    rebuilder = _rebuilder(parts)
     starter = GenerationStarter(bus=context.bus, models=GrpcModelCatalogue(channel=context.channel("embedder")))
     projection = _projection(parts)
 
@@ -89,7 +97,7 @@ async def wire(context: Context) -> Role:
         projections=(
             Projection(name=PROJECTION, events=PROJECTION_EVENTS, apply=projection.apply, position=tables.position),
         ),
-        background=(_rebuilder(parts).run, parts.sender.run, _keeper(engine)),
+        background=(rebuilder.run, parts.sender.run, parts.scrubber.run, _keeper(engine)),
         checks={"lanes": lanes, "vector engine": vector_engine},
         close=(parts.keyword_lanes.close, parts.vector_lanes.close),
     )
@@ -115,6 +123,7 @@ def _projection(parts: _Parts) -> LaneProjection:
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,
         sender=parts.sender,
+        erased=parts.scrubber.wake,
         batch_records=parts.settings.index_batch_records,
         spacing_s=parts.settings.index_spacing_s,
     )
@@ -138,5 +147,6 @@ def _servicer(parts: _Parts) -> IndexServicer:
         keyword_lanes=parts.keyword_lanes,
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,
+        scrubber=parts.scrubber,
         incarnation=parts.context.bus.incarnation(),
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 
 from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 
 from services import topology
 from services.ingest.adapters.preparer_process import ProcessPreparer
-from services.ingest.adapters.schema_postgres import MIGRATIONS
+from services.ingest.adapters.schema_postgres import CONTENT, MIGRATIONS
 from services.ingest.adapters.sources_packs import PackSources
 from services.ingest.adapters.submit_faststream import SubmitSubject
 from services.ingest.adapters.tables_postgres import PostgresTables
@@ -20,10 +21,12 @@ from services.ingest.domain.providers import ProviderPolicy
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
 from services.ingest.servicer import IngestServicer
 from services.ingest.settings import IngestSettings
+from services.kernel.db import Database
 from services.kernel.ids import utc_now
 from services.kernel.projections import Projection
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
+from services.kernel.scrub import Erasure, Scrubber
 
 _CONNECTIONS = 8
 _STREAMS = {DOCUMENTS: topology.KNOWLEDGE, INDEXED: topology.SIGNALS}
@@ -39,8 +42,9 @@ async def wire(context: Context) -> Role:
         The role.
     """
     settings = IngestSettings(data_dir=context.settings.data_dir)
+    database = await context.database(MIGRATIONS, max_connections=_CONNECTIONS)
     tables = PostgresTables(
-        database=await context.database(MIGRATIONS, max_connections=_CONNECTIONS),
+        database=database,
         incarnations={name: context.bus.incarnation(stream) for name, stream in _STREAMS.items()},
     )
     sources = PackSources(packs=context.packs)
@@ -58,6 +62,7 @@ async def wire(context: Context) -> Role:
         clock=utc_now,
         max_in_flight=settings.puts_in_flight,
     )
+    scrubber = _scrubber(database, tables, sources)
     servicer = IngestServicer(
         crates=Crates(
             journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
@@ -65,6 +70,7 @@ async def wire(context: Context) -> Role:
         documents=documents,
         tables=tables,
         sources=sources,
+        scrubber=scrubber,
         uploads_in_flight=settings.uploads_in_flight,
     )
     submissions = SubmitSubject(
@@ -75,10 +81,21 @@ async def wire(context: Context) -> Role:
         servicers=(
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
-        projections=_projections(tables, Projections(tables=tables, sources=sources, log=context.bus)),
-        background=(submissions.run,),
+        projections=_projections(
+            tables, Projections(tables=tables, sources=sources, log=context.bus, erased=scrubber.wake)
+        ),
+        background=(submissions.run, scrubber.run),
         close=(preparer.close,),
     )
+
+
+def _scrubber(database: Database, tables: PostgresTables, sources: PackSources) -> Scrubber:
+    async def packs(erasures: Sequence[Erasure]) -> None:
+        # A step that was at work during the erasure may have written one since.
+        for erasure in erasures:
+            await sources.erase(erasure.crate, erasure.document_id, erasure.revision, whole=False)
+
+    return Scrubber(database=database, tables=CONTENT, position=lambda: tables.position(DOCUMENTS), before=packs)
 
 
 def _projections(tables: PostgresTables, projections: Projections) -> tuple[Projection, ...]:

@@ -102,4 +102,14 @@ create table submissions (
 );
 """
 
-MIGRATIONS: Final = (_FIRST,)
+# The planner keeps sample values of columns, which would outlive the documents that they come from.
+_NO_SAMPLES: Final = """
+alter table documents alter source_id set statistics 0, alter sort_key set statistics 0,
+    alter title set statistics 0, alter source_domain set statistics 0;
+alter table revisions alter manifest set statistics 0, alter content_digest set statistics 0,
+    alter failure set statistics 0;
+"""
+
+MIGRATIONS: Final = (_FIRST, _NO_SAMPLES)
+# Tables that hold content, which a scrub rewrites.
+CONTENT: Final = ("documents", "revisions")
