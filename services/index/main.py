@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from affidavit.index.v1 import index_service_pb2_grpc as pb_grpc
@@ -24,7 +24,7 @@ from services.index.settings import IndexSettings
 from services.kernel.projections import Projection
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
-from services.kernel.scrub import Erasure, Scrubber
+from services.kernel.scrub import Scrubber
 from services.kernel.steps import Step
 
 _CONNECTIONS = 8
@@ -44,7 +44,6 @@ class _Parts:
     gate: Gate
     loader: Loader
     sender: SignalSender
-    scrubber: Scrubber
 
 
 async def wire(context: Context) -> Role:
@@ -63,10 +62,6 @@ async def wire(context: Context) -> Role:
     database = await context.database(MIGRATIONS, max_connections=_CONNECTIONS)
     tables = PostgresTables(database=database, incarnation=context.bus.incarnation())
     engine = VectorEngineProcess(root=settings.lanes, runtime_dir=settings.data_dir / "run")
-
-    async def scrub_lanes(erasures: Sequence[Erasure]) -> None:
-        await rebuilder.scrub(erasures)
-
     parts = _Parts(
         context=context,
         settings=settings,
@@ -77,11 +72,11 @@ async def wire(context: Context) -> Role:
         gate=Gate(),
         loader=Loader(packs=context.packs),
         sender=SignalSender(bus=context.bus, tables=tables),
-        scrubber=Scrubber(database=database, tables=CONTENT, position=tables.position, before=scrub_lanes),
     )
     rebuilder = _rebuilder(parts)
+    scrubber = Scrubber(database=database, tables=CONTENT, position=tables.position, before=rebuilder.scrub)
     starter = GenerationStarter(bus=context.bus, models=GrpcModelCatalogue(channel=context.channel("embedder")))
-    projection = _projection(parts)
+    projection = _projection(parts, scrubber)
 
     async def lanes() -> str:
         return parts.gate.problem
@@ -92,12 +87,12 @@ async def wire(context: Context) -> Role:
     add = pb_grpc.add_IndexServiceServicer_to_server
     return Role(
         name="index",
-        servicers=(Servicer("affidavit.index.v1.IndexService", add, _servicer(parts)),),
+        servicers=(Servicer("affidavit.index.v1.IndexService", add, _servicer(parts, scrubber)),),
         steps=(Step(name="generations", events=("CrateConfigured",), handle=starter.handle),),
         projections=(
             Projection(name=PROJECTION, events=PROJECTION_EVENTS, apply=projection.apply, position=tables.position),
         ),
-        background=(rebuilder.run, parts.sender.run, parts.scrubber.run, _keeper(engine)),
+        background=(rebuilder.run, parts.sender.run, scrubber.run, _keeper(engine)),
         checks={"lanes": lanes, "vector engine": vector_engine},
         close=(parts.keyword_lanes.close, parts.vector_lanes.close),
     )
@@ -114,7 +109,7 @@ def _keeper(engine: VectorEngineProcess) -> Callable[[], Awaitable[None]]:
     return keep
 
 
-def _projection(parts: _Parts) -> LaneProjection:
+def _projection(parts: _Parts, scrubber: Scrubber) -> LaneProjection:
     return LaneProjection(
         bus=parts.context.bus,
         loader=parts.loader,
@@ -123,7 +118,7 @@ def _projection(parts: _Parts) -> LaneProjection:
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,
         sender=parts.sender,
-        erased=parts.scrubber.wake,
+        erased=scrubber.wake,
         batch_records=parts.settings.index_batch_records,
         spacing_s=parts.settings.index_spacing_s,
     )
@@ -141,12 +136,12 @@ def _rebuilder(parts: _Parts) -> LaneRebuilder:
     )
 
 
-def _servicer(parts: _Parts) -> IndexServicer:
+def _servicer(parts: _Parts, scrubber: Scrubber) -> IndexServicer:
     return IndexServicer(
         reader=parts.reader,
         keyword_lanes=parts.keyword_lanes,
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,
-        scrubber=parts.scrubber,
+        scrubber=scrubber,
         incarnation=parts.context.bus.incarnation(),
     )

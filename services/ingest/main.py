@@ -49,11 +49,7 @@ async def wire(context: Context) -> Role:
     )
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
-    preparer = ProcessPreparer(
-        thread_above_bytes=settings.thread_above_bytes,
-        process_above_bytes=settings.process_above_bytes,
-        recycle_above_bytes=settings.recycle_above_bytes,
-    )
+    preparer = _preparer(settings)
     documents = Documents(
         journal=journal,
         tables=tables,
@@ -86,6 +82,14 @@ async def wire(context: Context) -> Role:
         ),
         background=(submissions.run, scrubber.run),
         close=(preparer.close,),
+    )
+
+
+def _preparer(settings: IngestSettings) -> ProcessPreparer:
+    return ProcessPreparer(
+        thread_above_bytes=settings.thread_above_bytes,
+        process_above_bytes=settings.process_above_bytes,
+        recycle_above_bytes=settings.recycle_above_bytes,
     )
 
 
