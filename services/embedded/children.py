@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from services.embedded.folder import DataFolder
+from services.kernel import scrub
 from services.kernel.errors import Unavailable
 
 _START_S = 60.0
@@ -195,6 +196,15 @@ class Postgres(Server):
             options += ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
         flags = [flag for option in options for flag in ("-c", option)]
         return [self._binaries / "postgres", "-D", self._cluster, "-p", str(self.port), "-k", socket_folder, *flags]
+
+    async def sweep(self) -> None:
+        """Remove table files that a crash left without owner; call it before anything else uses the tables.
+
+        Raises:
+            Unavailable: When Postgres doesn't answer.
+        """
+        for name in await scrub.ownerless(self.dsn):
+            (self._cluster / name).unlink(missing_ok=True)
 
     async def ready(self) -> bool:
         """See Child."""

@@ -77,9 +77,7 @@ async def wire(context: Context) -> Role:
         servicers=(
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
-        projections=_projections(
-            tables, Projections(tables=tables, sources=sources, log=context.bus, erased=scrubber.wake)
-        ),
+        projections=_projections(context, tables, sources, scrubber),
         background=(submissions.run, scrubber.run),
         close=(preparer.close,),
     )
@@ -102,7 +100,10 @@ def _scrubber(database: Database, tables: PostgresTables, sources: PackSources) 
     return Scrubber(database=database, tables=CONTENT, position=lambda: tables.position(DOCUMENTS), before=packs)
 
 
-def _projections(tables: PostgresTables, projections: Projections) -> tuple[Projection, ...]:
+def _projections(
+    context: Context, tables: PostgresTables, sources: PackSources, scrubber: Scrubber
+) -> tuple[Projection, ...]:
+    projections = Projections(tables=tables, sources=sources, log=context.bus, erased=scrubber.wake)
     return (
         Projection(
             name=DOCUMENTS,

@@ -35,6 +35,14 @@ _BEGAN_BEFORE = """
 select count(*) from pg_stat_activity
 where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid() and xact_start < $1
 """
+_OWNERLESS = """
+select path from (
+    select 'base/' || d.oid || '/' || f path, substring(f from '^[0-9]+')::bigint filenode
+    from pg_database d, pg_ls_dir('base/' || d.oid) f
+    where d.datname = current_database() and f ~ '^[0-9]+(_(fsm|vm|init))?([.][0-9]+)?$'
+) files
+where filenode not in (select pg_relation_filenode(oid) from pg_class where pg_relation_filenode(oid) is not null)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,26 @@ async def note(connection: asyncpg.pool.PoolConnectionProxy, crate: str, erased:
         erased: Documents and the last erased revision of each.
     """
     await connection.executemany(_NOTE, [(crate, document_id, revision) for document_id, revision in erased])
+
+
+async def ownerless(dsn: str) -> tuple[str, ...]:
+    """Find table files that no table owns: what a crash in the middle of a rewrite leaves, and Postgres never removes.
+
+    Args:
+        dsn: Postgres address. Nobody may create or rewrite a table meanwhile.
+
+    Returns:
+        Paths relative to the cluster's folder.
+
+    Raises:
+        Unavailable: When Postgres doesn't answer.
+    """
+    with _answering():
+        connection = await asyncpg.connect(dsn, timeout=10)
+        try:
+            return tuple(row["path"] for row in await connection.fetch(_OWNERLESS))
+        finally:
+            await connection.close()
 
 
 class Scrubber:
@@ -161,6 +189,7 @@ class Scrubber:
         began = _now()
         pending = await self._pending()
         try:
+            await self._readers_gone()
             await self._before(pending)
             await self._rewrite()
             await self._database.pool.execute(
@@ -170,9 +199,18 @@ class Scrubber:
             self._rests_until = _now() + _SHARE * (_now() - began)
         _log.info("%d erasures scrubbed in %.1f s", len(pending), _now() - began)
 
+    async def _readers_gone(self) -> None:
+        """Wait until nobody sees the deleted rows any more; whoever begins later doesn't."""
+        pool = self._database.pool
+        since = await pool.fetchval("select clock_timestamp()")
+        deadline = _now() + _READERS_S
+        while await pool.fetchval(_BEGAN_BEFORE, since):
+            if _now() > deadline:
+                raise Unavailable("a transaction of Postgres that is older than the erasure doesn't end")
+            await asyncio.sleep(_POLL_S)
+
     async def _rewrite(self) -> None:
         async with self._database.pool.acquire() as connection:
-            await _readers_gone(connection)
             await connection.execute(f"set lock_timeout = '{_LOCK_TIMEOUT}'")
             try:
                 for table in self._tables:
@@ -182,15 +220,6 @@ class Scrubber:
             # The log of the deleted rows' making ends in a file of its own, which the checkpoint removes.
             await connection.execute("select pg_switch_wal()")
             await connection.execute("checkpoint")
-
-
-async def _readers_gone(connection: asyncpg.pool.PoolConnectionProxy) -> None:
-    since = await connection.fetchval("select clock_timestamp()")
-    deadline = _now() + _READERS_S
-    while await connection.fetchval(_BEGAN_BEFORE, since):
-        if _now() > deadline:
-            raise Unavailable("a transaction of Postgres that is older than the erasure doesn't end")
-        await asyncio.sleep(_POLL_S)
 
 
 async def _rewrite_table(connection: asyncpg.pool.PoolConnectionProxy, table: str) -> None:
