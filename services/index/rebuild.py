@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from services.index.codec import packs as codec
@@ -80,11 +81,15 @@ class LaneRebuilder:
         for crate_id in dict.fromkeys(erasure.crate for erasure in erasures):
             for generation in await self._tables.generations(crate_id):
                 start = generation.start
+                began = time.monotonic()
                 keyword = await self._keyword_lanes.open(crate_id, start.generation)
                 async with self._gate.changing:
                     await keyword.rewrite(self._keyword_changes(crate_id, generation))
+                halfway = time.monotonic()
                 vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
                 await vector.rewrite()
+                took_s = (halfway - began, time.monotonic() - halfway)
+                _log.info("lanes of crate %s written anew: keyword %.1f s, vector %.1f s", crate_id, *took_s)
 
     async def _check(self, crate_id: str, generation: Generation) -> None:
         start = generation.start

@@ -28,7 +28,7 @@ from services.embedded.folder import Endpoints
 from services.index.adapters import schema_postgres as index_schema
 from services.ingest.adapters import schema_postgres as ingest_schema
 from services.kernel.packs import parse
-from tests.e2e.commands import let_through, result, up
+from tests.e2e.commands import let_through, result, run, up
 from tests.e2e.crate import ANSWERED, LEXICAL, SEMANTIC, Crate
 from tests.e2e.remains import forms, remains
 
@@ -223,6 +223,8 @@ def test_an_erased_document_leaves_no_byte(data_dir: Path) -> None:
         assert world.crate.found("Quillby", LEXICAL) == ["depots/0.md"]
         again = result("erase", world.document_id, "--yes", "--crate", CRATE, data_dir=data_dir)
         assert (again["gone"], again["unchanged"]) == (True, True)
+        told = run("erase", world.document_id, "--yes", "--crate", CRATE, data_dir=data_dir).stdout
+        assert told.splitlines() == ["was erased already", "its content is off the disk"]
         check_gone(world, data_dir)
     check_gone(world, data_dir)
 
@@ -235,6 +237,9 @@ def test_a_scrub_that_was_killed_is_finished_after_the_next_start(data_dir: Path
             report = result("erase", world.document_id, "--yes", "--crate", CRATE, data_dir=data_dir)
             assert not report["gone"]
             assert {one["service"] for one in report["remaining"]} >= {"index", "ingest"}
+            told = run("erase", world.document_id, "--yes", "--crate", CRATE, data_dir=data_dir).stdout
+            assert "goes with the next scrub of: ingest, index" in told
+            assert "--wait" in told
             os.kill(node.pid, signal.SIGKILL)
             node.wait()
     assert remains(data_dir, sought(world))
