@@ -71,3 +71,20 @@ async def test_documents_come_and_go_while_lanes_are_written_anew(world: World, 
     nearest = {number for number, _, _ in await world.vector(axis(1), limit=100)}
     assert nearest == found
     assert not any(id_is_kept(node_settings.data_dir / "lanes", number) for number in range(1, 11))
+
+
+async def test_a_scrub_that_a_stop_cuts_off_is_finished_by_the_next_start(
+    world: World, node_settings: NodeSettings
+) -> None:
+    lanes = node_settings.data_dir / "lanes"
+    await world.started()
+    for number in range(1, 21):
+        await world.put(number, [f"gate {number} {WORD}"])
+    position = await world.erase(3)
+    await world.applied(position)
+    await world.stop()
+    await world.start()
+    await until_gone(world, 3, position)
+    assert not id_is_kept(lanes, 3)
+    await world.ready()
+    assert len(await world.keyword("gate", limit=100)) == 19
