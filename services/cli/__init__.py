@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from services.cli import answers, crates, doctor, documents, node, receipts, replay
+from services.cli import answers, crates, doctor, documents, erasing, node, receipts, replay
 
 app = typer.Typer(
     name="affidavit",
@@ -18,7 +18,7 @@ app.command("run")(node.run)
 app.command("ingest")(documents.ingest)
 app.command("documents")(documents.list_documents)
 app.command("retire")(documents.retire)
-app.command("erase")(documents.erase)
+app.command("erase")(erasing.erase)
 app.command("failures")(documents.failures)
 app.command("ask")(answers.ask)
 app.command("search")(answers.search)

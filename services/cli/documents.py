@@ -1,4 +1,4 @@
-"""`ingest`, `documents`, `retire`, `erase` and `failures`."""
+"""`ingest`, `documents`, `retire` and `failures`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def list_documents(
     with explained():
         client = Client(data_dir=data_dir, address=address)
         if source_id:
-            request = ingest_service_pb2.GetDocumentRequest(crate_id=crate, **_which(source_id))
+            request = ingest_service_pb2.GetDocumentRequest(crate_id=crate, **which(source_id))
             _show_document(client.ingest.GetDocument(request).document, json_output)
             return
         found = list(_documents(client, crate))
@@ -97,32 +97,12 @@ def retire(
 ) -> None:
     """Take a document out of force: it isn't found any more, its history stays."""
     with explained():
-        request = ingest_service_pb2.RetireDocumentRequest(crate_id=crate, **_which(source_id))
+        request = ingest_service_pb2.RetireDocumentRequest(crate_id=crate, **which(source_id))
         reply = Client(data_dir=data_dir, address=address).ingest.RetireDocument(request)
         if json_output:
             print_json(as_dict(reply))
         else:
             say("was retired already" if reply.unchanged else f"retired at position {reply.position}")
-
-
-def erase(
-    source_id: SourceId,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
-    crate: Crate = DEFAULT_CRATE,
-    data_dir: DataDir = DEFAULT_DATA_DIR,
-    address: Address = "",
-    json_output: JsonFlag = False,
-) -> None:
-    """Delete all content of a document for good; a tombstone stays."""
-    with explained():
-        if not yes and not typer.confirm(f"Erase every revision of {source_id} for good?", err=True):
-            raise Rejected("nothing was erased")
-        request = ingest_service_pb2.EraseDocumentRequest(crate_id=crate, **_which(source_id))
-        reply = Client(data_dir=data_dir, address=address).ingest.EraseDocument(request)
-        if json_output:
-            print_json(as_dict(reply))
-        else:
-            say("was erased already" if reply.unchanged else f"erased at position {reply.position}")
 
 
 def failures(
@@ -286,7 +266,8 @@ def _documents(
             return
 
 
-def _which(name: str) -> dict[str, str]:
+def which(name: str) -> dict[str, str]:
+    """Fields of a request that name a document, by its id when the name looks like one."""
     is_id = len(name) == 32 and all(digit in "0123456789abcdef" for digit in name)
     return {"document_id" if is_id else "source_id": name}
 

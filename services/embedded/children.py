@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from services.embedded.folder import DataFolder
+from services.kernel import scrub
 from services.kernel.errors import Unavailable
 
 _START_S = 60.0
@@ -204,10 +205,21 @@ class Postgres(Server):
         # An empty value turns the socket off; the address is TCP in any case.
         socket_folder = self._home if len(str(self._home)) <= _MAX_SOCKET_FOLDER else ""
         options = ["max_connections=80", "shared_buffers=96MB", "listen_addresses=127.0.0.1"]
+        # What is erased must go: log files are removed rather than kept for reuse, and messages quote no values.
+        options += ["wal_recycle=off", "log_error_verbosity=terse"]
         if not self._fsync:
             options += ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
         flags = [flag for option in options for flag in ("-c", option)]
         return [self._binaries / "postgres", "-D", self._cluster, "-p", str(self.port), "-k", socket_folder, *flags]
+
+    async def sweep(self) -> None:
+        """Remove table files that a crash left without owner; call it before anything else uses the tables.
+
+        Raises:
+            Unavailable: When Postgres doesn't answer.
+        """
+        for name in await scrub.ownerless(self.dsn):
+            (self._cluster / name).unlink(missing_ok=True)
 
     async def ready(self) -> bool:
         """See Child."""

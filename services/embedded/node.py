@@ -68,6 +68,7 @@ async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Cal
         children: list[Child] = [nats, postgres]
         stack.callback(_stop_all, children)
         await asyncio.gather(nats.start(), postgres.start())
+        await postgres.sweep()
         endpoints = Endpoints(nats.url, postgres.dsn, _addresses(settings.listen, apart=apart), os.getpid())
         endpoints.write(folder)
         stack.callback((folder / "run" / "endpoints.json").unlink, missing_ok=True)

@@ -167,6 +167,7 @@ class LaneProjection:
         gate: Gate,
         failures: Failures,
         noted: Callable[[], None],
+        erased: Callable[[], None],
         batch_records: int,
         spacing_s: float,
     ) -> None:
@@ -178,6 +179,7 @@ class LaneProjection:
         self._gate = gate
         self._failures = failures
         self._noted = noted
+        self._erased = erased
         self._batch_records = batch_records
         self._spacing_s = spacing_s
         self._next_write = 0.0
@@ -193,7 +195,8 @@ class LaneProjection:
         """
         await self._gate.wait()
         for batch in batches(events, self._batch_records):
-            await self._apply(batch)
+            async with self._gate.changing:
+                await self._apply(batch)
 
     async def _apply(self, events: Sequence[Event]) -> None:
         by_crate: dict[str, list[Event]] = {}
@@ -216,6 +219,8 @@ class LaneProjection:
         if lanes and small:
             self._next_write = _now() + min(self._spacing_s, _SHARE * (_now() - began))
         self._noted()
+        if any(crate.rows.plan.erased for crate in prepared):
+            self._erased()
 
     async def _space_out(self) -> None:
         """Let events gather when lanes were written just now.

@@ -13,7 +13,7 @@ from services.index.adapters.chunks_postgres import PostgresChunkReader
 from services.index.adapters.keyword_lane_tantivy import TantivyKeywordLanes
 from services.index.adapters.lane_rows import LaneRows, served_engine
 from services.index.adapters.models_grpc import GrpcModelCatalogue
-from services.index.adapters.schema_postgres import MIGRATIONS, PROJECTION, TABLES
+from services.index.adapters.schema_postgres import CONTENT, MIGRATIONS, PROJECTION, TABLES
 from services.index.adapters.tables_postgres import PostgresTables
 from services.index.adapters.vector_engine_process import VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLanes
@@ -33,6 +33,7 @@ from services.kernel.projections import Projection
 from services.kernel.replay import ReplayContext, Replica, RowSource
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
+from services.kernel.scrub import Scrubber
 from services.kernel.settings import NodeSettings
 from services.kernel.steps import Step
 
@@ -73,8 +74,10 @@ async def wire(context: Context) -> Role:
     failures = LoggedFailures(bus=context.bus)
     parts = _parts(settings, database, engine, log=context.bus, failures=failures, packs=context.packs)
     sender = SignalSender(bus=context.bus, tables=parts.tables)
+    rebuilder = _rebuilder(parts, context.bus)
+    scrubber = Scrubber(database=database, tables=CONTENT, position=parts.tables.position, before=rebuilder.scrub)
     starter = GenerationStarter(bus=context.bus, models=GrpcModelCatalogue(channel=context.channel("embedder")))
-    projection = _projection(parts, noted=sender.wake, spacing_s=settings.index_spacing_s)
+    projection = _projection(parts, noted=sender.wake, erased=scrubber.wake, spacing_s=settings.index_spacing_s)
 
     async def lanes() -> str:
         return parts.gate.problem
@@ -85,14 +88,14 @@ async def wire(context: Context) -> Role:
     add = pb_grpc.add_IndexServiceServicer_to_server
     return Role(
         name="index",
-        servicers=(Servicer("affidavit.index.v1.IndexService", add, _servicer(parts)),),
+        servicers=(Servicer("affidavit.index.v1.IndexService", add, _servicer(parts, scrubber)),),
         steps=(Step(name="generations", events=("CrateConfigured",), handle=starter.handle),),
         projections=(
             Projection(
                 name=PROJECTION, events=PROJECTION_EVENTS, apply=projection.apply, position=parts.tables.position
             ),
         ),
-        background=(_rebuilder(parts, context.bus).run, sender.run, _keeper(engine)),
+        background=(rebuilder.run, sender.run, scrubber.run, _keeper(engine)),
         checks={"lanes": lanes, "vector engine": vector_engine},
         close=(parts.keyword_lanes.close, parts.vector_lanes.close),
     )
@@ -148,7 +151,7 @@ async def replica(context: ReplayContext) -> Replica:
     parts = _parts(settings, database, engine, log=context.log, failures=context.failures, packs=context.packs)
     # New lanes have nothing to be compared with.
     parts.gate.open()
-    projection = _projection(parts, noted=lambda: None, spacing_s=0)
+    projection = _projection(parts, noted=_nobody, erased=_nobody, spacing_s=0)
     used, close = _lane_rows(context.settings, parts.tables, context.folder / "live")
     built = _rows_of(LaneRows(root=settings.lanes, engine=engine), parts.tables)
     return Replica(
@@ -210,7 +213,13 @@ async def _lanes(tables: PostgresTables) -> list[tuple[str, Generation]]:
     ]
 
 
-def _projection(parts: _Parts, *, noted: Callable[[], None], spacing_s: float) -> LaneProjection:
+def _nobody() -> None:
+    """Wakes nobody."""
+
+
+def _projection(
+    parts: _Parts, *, noted: Callable[[], None], erased: Callable[[], None], spacing_s: float
+) -> LaneProjection:
     return LaneProjection(
         log=parts.log,
         loader=parts.loader,
@@ -220,6 +229,7 @@ def _projection(parts: _Parts, *, noted: Callable[[], None], spacing_s: float) -
         gate=parts.gate,
         failures=parts.failures,
         noted=noted,
+        erased=erased,
         batch_records=parts.settings.index_batch_records,
         spacing_s=spacing_s,
     )
@@ -237,11 +247,12 @@ def _rebuilder(parts: _Parts, bus: Bus) -> LaneRebuilder:
     )
 
 
-def _servicer(parts: _Parts) -> IndexServicer:
+def _servicer(parts: _Parts, scrubber: Scrubber) -> IndexServicer:
     return IndexServicer(
         reader=parts.reader,
         keyword_lanes=parts.keyword_lanes,
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,
+        scrubber=scrubber,
         incarnation=parts.log.incarnation(),
     )

@@ -1,9 +1,10 @@
-"""Rebuilds lanes that are behind the rows: a lane folder that was lost, or an older copy of one."""
+"""Rebuilds lanes from the rows: a folder that was lost, an older copy of one, or one that erased content must leave."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from services.index.codec import packs as codec
@@ -17,6 +18,7 @@ from services.index.ports import KeywordLane, KeywordLanes, Lane, Tables, Vector
 from services.kernel import failures
 from services.kernel.bus import Bus
 from services.kernel.errors import Corrupt, Failure, NotFound
+from services.kernel.scrub import Erasure
 
 _log = logging.getLogger("affidavit.index")
 _PAGE = 200
@@ -64,6 +66,31 @@ class LaneRebuilder:
             raise
         self._gate.open()
 
+    async def scrub(self, erasures: Sequence[Erasure]) -> None:
+        """Write the lanes of the crates anew, so that their files hold nothing of documents that were erased.
+
+        Searches go on meanwhile. Changes wait while the keyword lane is written, which the engine can do in one go only.
+
+        Args:
+            erasures: Of which the rows are gone.
+
+        Raises:
+            Failure: When lanes or tables don't answer, or old files are still in use; call it again.
+        """
+        await self._gate.wait()
+        for crate_id in dict.fromkeys(erasure.crate for erasure in erasures):
+            for generation in await self._tables.generations(crate_id):
+                start = generation.start
+                began = time.monotonic()
+                keyword = await self._keyword_lanes.open(crate_id, start.generation)
+                async with self._gate.changing:
+                    await keyword.rewrite(self._keyword_changes(crate_id, generation))
+                halfway = time.monotonic()
+                vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
+                await vector.rewrite()
+                took_s = (halfway - began, time.monotonic() - halfway)
+                _log.info("lanes of crate %s written anew: keyword %.1f s, vector %.1f s", crate_id, *took_s)
+
     async def _check(self, crate_id: str, generation: Generation) -> None:
         start = generation.start
         records = (await self._tables.record_counts(crate_id)).chunks
@@ -93,13 +120,18 @@ class LaneRebuilder:
         """Searchable revisions in the order of the log, so that each page ends at a higher position."""
         after = done = 0
         while True:
-            self._gate.report(f"rebuilding the {lane} lane of crate {crate_id}: {done:,} documents done")
+            if lane:
+                self._gate.report(f"rebuilding the {lane} lane of crate {crate_id}: {done:,} documents done")
             found = await self._tables.shown(crate_id, generation.start.generation, after, _PAGE)
             if not found:
                 return
             for page in _parts(found, self._batch_records):
                 yield page
             after, done = found[-1].fact.position, done + len(found)
+
+    async def _keyword_changes(self, crate_id: str, generation: Generation) -> AsyncIterator[Sequence[KeywordChange]]:
+        async for page in self._pages(crate_id, generation, ""):
+            yield [await self._keyword_change(crate_id, shown) for shown in page]
 
     async def _keyword_change(self, crate_id: str, shown: ShownRevision) -> KeywordChange:
         rows = await self._tables.chunks_of(crate_id, shown.fact.document_id, shown.fact.revision)

@@ -73,17 +73,21 @@ class Pace:
 class Projections:
     """Follows the log: crates, jobs, documents and failures as tables."""
 
-    def __init__(self, *, tables: Tables, sources: Sources, log: History) -> None:
+    def __init__(
+        self, *, tables: Tables, sources: Sources, log: History, erased: Callable[[], None] = lambda: None
+    ) -> None:
         """Keep what the projections need.
 
         Args:
             tables: Where rows go.
             sources: Where content comes from.
             log: Asked whether an erasure is the last that is known of a document.
+            erased: Told that rows of erased documents were deleted.
         """
         self._tables = tables
         self._sources = sources
         self._log = log
+        self._erased = erased
         self._reads = asyncio.Semaphore(_READS_AT_ONCE)
         self._paces = {DOCUMENTS: Pace(), INDEXED: Pace()}
 
@@ -113,10 +117,12 @@ class Projections:
         manifests = dict(zip(positions, await asyncio.gather(*map(self._manifest, puts)), strict=True))
         with outcomes():
             read = [facts.fact(event, manifests.get(event.position)) for event in events]
-        for event in events:
-            if isinstance(event.message, pb.DocumentErased):
-                await self._erase(event, event.message)
+        erasures = [(event, event.message) for event in events if isinstance(event.message, pb.DocumentErased)]
+        for event, message in erasures:
+            await self._erase(event, message)
         await self._tables.apply(DOCUMENTS, events[-1].position, read)
+        if erasures:
+            self._erased()
 
     async def _manifest(self, event: Event) -> Manifest | None:
         message = event.message

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 
 from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 
 from services import topology
 from services.ingest.adapters.preparer_process import ProcessPreparer
-from services.ingest.adapters.schema_postgres import MIGRATIONS, TABLES
+from services.ingest.adapters.schema_postgres import CONTENT, MIGRATIONS, TABLES
 from services.ingest.adapters.sources_packs import PackSources
 from services.ingest.adapters.submit_faststream import SubmitSubject
 from services.ingest.adapters.tables_postgres import PostgresTables
@@ -27,6 +28,7 @@ from services.kernel.projections import Projection
 from services.kernel.replay import ReplayContext, Replica
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
+from services.kernel.scrub import Erasure, Scrubber
 
 _CONNECTIONS = 8
 _STREAMS = {DOCUMENTS: topology.KNOWLEDGE, INDEXED: topology.SIGNALS}
@@ -42,14 +44,11 @@ async def wire(context: Context) -> Role:
         The role.
     """
     settings = IngestSettings(data_dir=context.settings.data_dir)
-    tables = _tables(await context.database(MIGRATIONS, max_connections=_CONNECTIONS), context.bus)
+    database = await context.database(MIGRATIONS, max_connections=_CONNECTIONS)
+    tables = _tables(database, context.bus)
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
-    preparer = ProcessPreparer(
-        thread_above_bytes=settings.thread_above_bytes,
-        process_above_bytes=settings.process_above_bytes,
-        recycle_above_bytes=settings.recycle_above_bytes,
-    )
+    preparer = _preparer(settings)
     documents = Documents(
         journal=journal,
         tables=tables,
@@ -58,6 +57,7 @@ async def wire(context: Context) -> Role:
         clock=utc_now,
         max_in_flight=settings.puts_in_flight,
     )
+    scrubber = _scrubber(database, tables, sources)
     servicer = IngestServicer(
         crates=Crates(
             journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
@@ -65,6 +65,7 @@ async def wire(context: Context) -> Role:
         documents=documents,
         tables=tables,
         sources=sources,
+        scrubber=scrubber,
         uploads_in_flight=settings.uploads_in_flight,
     )
     submissions = SubmitSubject(
@@ -75,8 +76,10 @@ async def wire(context: Context) -> Role:
         servicers=(
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
-        projections=_projections(tables, Projections(tables=tables, sources=sources, log=context.bus)),
-        background=(submissions.run,),
+        projections=_projections(
+            tables, Projections(tables=tables, sources=sources, log=context.bus, erased=scrubber.wake)
+        ),
+        background=(submissions.run, scrubber.run),
         close=(preparer.close,),
     )
 
@@ -98,6 +101,23 @@ async def replica(context: ReplayContext) -> Replica:
 def _tables(database: Database, log: LogReader) -> PostgresTables:
     incarnations = {name: log.incarnation(stream) for name, stream in _STREAMS.items()}
     return PostgresTables(database=database, incarnations=incarnations)
+
+
+def _preparer(settings: IngestSettings) -> ProcessPreparer:
+    return ProcessPreparer(
+        thread_above_bytes=settings.thread_above_bytes,
+        process_above_bytes=settings.process_above_bytes,
+        recycle_above_bytes=settings.recycle_above_bytes,
+    )
+
+
+def _scrubber(database: Database, tables: PostgresTables, sources: PackSources) -> Scrubber:
+    async def packs(erasures: Sequence[Erasure]) -> None:
+        # A step that was at work during the erasure may have written one since.
+        for erasure in erasures:
+            await sources.erase(erasure.crate, erasure.document_id, erasure.revision, whole=False)
+
+    return Scrubber(database=database, tables=CONTENT, position=lambda: tables.position(DOCUMENTS), before=packs)
 
 
 def _projections(tables: PostgresTables, projections: Projections) -> tuple[Projection, ...]:

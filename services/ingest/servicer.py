@@ -17,6 +17,7 @@ from services.ingest.domain.headers import Header
 from services.ingest.domain.values import DocumentView, SourceAddress
 from services.ingest.ports import Sources, Tables
 from services.kernel.errors import NotAvailableYet, NotFound, Rejected, Unavailable
+from services.kernel.scrub import Scrubber
 
 MAX_PUT_BYTES: Final = 1024 * 1024
 MAX_PIECE_BYTES: Final = 1024 * 1024
@@ -29,7 +30,14 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     """Crates, jobs, documents and their progress; see the contract."""
 
     def __init__(
-        self, *, crates: Crates, documents: Documents, tables: Tables, sources: Sources, uploads_in_flight: int
+        self,
+        *,
+        crates: Crates,
+        documents: Documents,
+        tables: Tables,
+        sources: Sources,
+        scrubber: Scrubber,
+        uploads_in_flight: int,
     ) -> None:
         """Keep what the calls need.
 
@@ -38,12 +46,14 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
             documents: Commands on documents.
             tables: Projected rows.
             sources: Packs.
+            scrubber: Rewrites what erasures left on disk.
             uploads_in_flight: Uploads in work at once, each of which holds its body in memory.
         """
         self._crates = crates
         self._documents = documents
         self._tables = tables
         self._sources = sources
+        self._scrubber = scrubber
         self._uploads = asyncio.Semaphore(uploads_in_flight)
 
     async def CreateCrate(self, request: pb.CreateCrateRequest, context: object) -> pb.CreateCrateResponse:
@@ -140,6 +150,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         name = request.source_id or request.document_id
         result = await self._documents.erase(request.crate_id, document_id, name)
         return pb.EraseDocumentResponse(document_id=document_id, position=result.position, unchanged=result.unchanged)
+
+    async def GetErasure(self, request: pb.GetErasureRequest, context: object) -> pb.GetErasureResponse:
+        """Tell whether an erased document's content is off the disk."""
+        found = await self._scrubber.standing(request.crate_id, request.document_id, request.position)
+        return pb.GetErasureResponse(gone=found.gone, waiting=found.waiting, problem=found.problem)
 
     async def DeclareRelation(self, request: pb.DeclareRelationRequest, context: object) -> pb.DeclareRelationResponse:
         """Relations come with living knowledge."""

@@ -15,6 +15,11 @@ create table if not exists migrations (number int primary key, applied_at timest
 create table if not exists positions (
     projection text primary key, position bigint not null, incarnation bytea not null
 );
+-- Erasures whose content isn't off the disk yet, see kernel.scrub.
+create table if not exists scrubs (
+    number bigint generated always as identity primary key,
+    crate text not null, document_id text not null, revision bigint not null
+);
 """
 Session: TypeAlias = "asyncpg.Connection"
 # One lock id for all roles: two processes that start at once must not create the same schema twice.

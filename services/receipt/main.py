@@ -58,6 +58,7 @@ async def wire(context: Context) -> Role:
         store=store,
         signer=signer,
         applied=lambda position, timeout_s: context.applied(RECEIPTS, position, timeout_s),
+        erased=lambda: tables.position(ERASURES),
     )
     sweeper = Sweeper(tables=tables, store=store, caught_up=lambda: context.caught_up(RECEIPTS), clock=utc_now)
 

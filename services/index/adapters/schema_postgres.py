@@ -91,7 +91,15 @@ MIGRATIONS = (
         position bigint not null
     );
     """,
+    # The planner keeps sample values of columns, which would outlive the documents that they come from.
+    """
+    alter table revisions alter title set statistics 0, alter source_id set statistics 0,
+        alter source_domain set statistics 0, alter uri set statistics 0, alter headings set statistics 0;
+    alter table chunks alter chunk set statistics 0, alter terms set statistics 0;
+    """,
 )
+# Tables that hold content, which a scrub rewrites.
+CONTENT = ("revisions", "chunks")
 
 _DOCUMENT = ("crate", "document_id")
 _REVISION = (*_DOCUMENT, "revision")

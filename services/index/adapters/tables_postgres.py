@@ -10,6 +10,7 @@ from services.index.domain.content import CrateRows, Description, RecordCounts, 
 from services.index.domain.documents import DocumentState, Embedded
 from services.index.domain.generations import Generation, GenerationFact, GenerationStart
 from services.index.domain.records import Form
+from services.kernel import scrub
 from services.kernel.db import Database, advance
 
 # asyncpg encodes a COPY on the event loop: slices keep each turn to some milliseconds.
@@ -169,6 +170,7 @@ async def _write(connection: Any, rows: CrateRows, position: int) -> None:
         await connection.executemany(
             _ERASE.format(table=table), [(crate, document_id, revision) for document_id, revision in plan.erased]
         )
+    await scrub.note(connection, crate, plan.erased)
     await connection.executemany(
         _PUT_INGESTED,
         [

@@ -104,7 +104,15 @@ create table submissions (
 );
 """
 
-MIGRATIONS: Final = (_FIRST,)
+# The planner keeps sample values of columns, which would outlive the documents that they come from.
+_NO_SAMPLES: Final = """
+alter table documents alter source_id set statistics 0, alter sort_key set statistics 0,
+    alter title set statistics 0, alter source_domain set statistics 0;
+alter table revisions alter manifest set statistics 0, alter content_digest set statistics 0,
+    alter failure set statistics 0;
+"""
+
+MIGRATIONS: Final = (_FIRST, _NO_SAMPLES)
 _DOCUMENT: Final = ("crate_id", "document_id")
 _REVISION: Final = (*_DOCUMENT, "revision")
 TABLES: Final = (
@@ -130,3 +138,5 @@ TABLES: Final = (
     LogicalTable(name="failures", key=("crate_id", "failure_id"), portable=False),
     LogicalTable(name="submissions", key=("crate_id", "submission"), portable=False),
 )
+# Tables that hold content, which a scrub rewrites.
+CONTENT: Final = ("documents", "revisions")

@@ -23,6 +23,7 @@ from services.ingest.domain.lifecycle import (
 )
 from services.ingest.domain.providers import ProviderRole
 from services.ingest.domain.values import CrateRow, Fact, JobRow
+from services.kernel import scrub
 
 _CRATE: Final = """
 insert into crates values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9)
@@ -128,6 +129,9 @@ async def _write_documents(connection: PoolConnectionProxy[Any], facts: Sequence
     put = {(fact.crate_id, fact.document_id, fact.revision): fact for fact in facts if isinstance(fact, Ingested)}
     buried = {(fact.crate_id, fact.document_id) for fact in facts if isinstance(fact, Erased)}
     await _many(connection, _BURY_REVISIONS, sorted(buried))
+    for fact in facts:
+        if isinstance(fact, Erased):
+            await scrub.note(connection, fact.crate_id, [(fact.document_id, fact.revision)])
     changed = {key: state for key, state in after.items() if state != before.get(key)}
     await _write_states(connection, before, changed, put, buried)
     await _write_revisions(connection, before, changed, put)

@@ -118,6 +118,12 @@ async def test_erase_leaves_a_tombstone_and_nothing_else(client: Client, node_se
         document_id=result.document_id, status=pb.DOCUMENT_STATUS_ERASED, revision=2, title="", source_id=""
     )
     assert (await client.erase("secret/name.txt")).unchanged
+    gone = pb.GetErasureRequest(crate_id=client.crate, document_id=erased.document_id, position=erased.position)
+    async with asyncio.timeout(20):
+        while not (await client.stub.GetErasure(gone)).gone:  # noqa: ASYNC110  (asks as a caller does)
+            await asyncio.sleep(0.02)
+    gone.position += 1_000
+    assert not (await client.stub.GetErasure(gone)).gone
     assert (await client.retire("secret/name.txt")).unchanged
     request = pb.ReadDocumentRequest(crate_id=client.crate, document_id=result.document_id)
     with pytest.raises(grpc.aio.AioRpcError, match="has no revision 2 that can be read"):

@@ -64,7 +64,7 @@ async def test_replicas_follow_what_the_roles_follow(
 
 
 # Work in hand, which no log knows of.
-NOT_COMPARED = {"migrations", "positions", "outbox", "intents"}
+NOT_COMPARED = {"migrations", "positions", "outbox", "intents", "scrubs"}
 
 
 async def no_table_is_forgotten(settings: NodeSettings, role: str, tables: tuple[LogicalTable, ...]) -> None:

@@ -43,6 +43,7 @@ class EngineServer:
             "stored": self._stored,
             "status": self._status,
             "optimise": self._optimise,
+            "rewrite": self._rewrite,
             "close": self._close,
             "drop": self._drop,
         }
@@ -117,6 +118,10 @@ class EngineServer:
     async def _optimise(self, header: Header, _body: bytes) -> Header:
         return {"optimised": await self._lane(header).optimise()}
 
+    async def _rewrite(self, header: Header, _body: bytes) -> Header:
+        await self._lane(header).rewrite()
+        return {}
+
     async def _close(self, header: Header, _body: bytes) -> Header:
         lane = self._lanes.pop((header["crate"], header["generation"]), None)
         if lane is not None:
@@ -157,8 +162,9 @@ class EngineServer:
         return lane
 
 
-async def _in_child(folder: Path, dimension: int) -> None:
+async def _in_child(folder: Path, dimension: int, source: Path | None) -> None:
     arguments = ["--shard", str(folder), "--dimension", str(dimension), "--engine", str(os.getpid())]
+    arguments += ["--source", str(source)] if source else []
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -27,6 +27,7 @@ _HNSW_EF = 256
 
 _TIE_ROOM = 16
 _MOST_TIES = 512
+_REWRITE_POINTS = 500
 _HIT_FIELDS = ["document", "revision", "ordinal", "kind_form"]
 
 _RECORD_FIELDS = ["document", "revision", "ordinal", "kind_form", "source_domain"]
@@ -97,13 +98,17 @@ class VectorShard:
                 )
                 for record, vector in zip(step.records, step.vectors, strict=True)
             ]
-            self._shard.update(edge.UpdateOperation.upsert_points(points))
+            self.upsert(points)
         if step.last:
             others = edge.Filter(
                 must=[_is("document", step.document_id), _any_of("kind", step.kinds)],
                 must_not=[_is("edition", step.edition)],
             )
             self._shard.update(edge.UpdateOperation.delete_points_by_filter(others))
+
+    def upsert(self, points: Sequence[Any]) -> None:
+        """Add the engine's own points, or put them in the place of those with the same ids."""
+        self._shard.update(edge.UpdateOperation.upsert_points(list(points)))
 
     def search(self, vector: Any, search: Search, hidden: Hidden) -> list[Hit]:
         """Rank points by cosine.
@@ -222,6 +227,34 @@ def build_index(folder: Path, dimension: int) -> None:
     shard.flush()
     shard.close()
     sync_tree(folder)
+
+
+def rewrite(source: Path, folder: Path, dimension: int) -> None:
+    """Write the points of a shard that nobody serves into a new one, and index that: nothing of deleted points comes along.
+
+    A vacuum would do for the segments, but the write-ahead log's files keep what was deleted.
+
+    Args:
+        source: A closed shard; it is deleted.
+        folder: Of the new shard.
+        dimension: Components of its vectors.
+    """
+    old = edge.EdgeShard.load(str(source), _config(dimension))
+    fresh = VectorShard.create(folder, dimension)
+    offset: Any = None
+    records: Any
+    while True:
+        request = edge.ScrollRequest(offset=offset, limit=_REWRITE_POINTS, with_payload=True, with_vector=True)
+        records, offset = old.scroll(request)
+        points = [edge.Point(id=record.id, vector=record.vector, payload=record.payload) for record in records]
+        if points:
+            fresh.upsert(points)
+        if offset is None:
+            break
+    fresh.close()
+    old.close()
+    shutil.rmtree(source)
+    build_index(folder, dimension)
 
 
 def sync_tree(folder: Path) -> None:

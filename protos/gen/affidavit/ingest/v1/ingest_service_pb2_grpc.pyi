@@ -48,6 +48,8 @@ class IngestServiceStub:
     """The original bytes of a revision, in pieces."""
     RetireDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.RetireDocumentRequest, _ingest_service_pb2.RetireDocumentResponse]
     EraseDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.EraseDocumentRequest, _ingest_service_pb2.EraseDocumentResponse]
+    GetErasure: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetErasureRequest, _ingest_service_pb2.GetErasureResponse]
+    """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done."""
     DeclareRelation: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.DeclareRelationRequest, _ingest_service_pb2.DeclareRelationResponse]
     PutJob: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.PutJobRequest, _ingest_service_pb2.PutJobResponse]
     ListJobs: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListJobsRequest, _ingest_service_pb2.ListJobsResponse]
@@ -75,6 +77,8 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """The original bytes of a revision, in pieces."""
     RetireDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.RetireDocumentRequest, _ingest_service_pb2.RetireDocumentResponse]  # type: ignore[assignment]
     EraseDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.EraseDocumentRequest, _ingest_service_pb2.EraseDocumentResponse]  # type: ignore[assignment]
+    GetErasure: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetErasureRequest, _ingest_service_pb2.GetErasureResponse]  # type: ignore[assignment]
+    """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done."""
     DeclareRelation: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.DeclareRelationRequest, _ingest_service_pb2.DeclareRelationResponse]  # type: ignore[assignment]
     PutJob: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.PutJobRequest, _ingest_service_pb2.PutJobResponse]  # type: ignore[assignment]
     ListJobs: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListJobsRequest, _ingest_service_pb2.ListJobsResponse]  # type: ignore[assignment]
@@ -171,6 +175,14 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.EraseDocumentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.EraseDocumentResponse, _abc.Awaitable[_ingest_service_pb2.EraseDocumentResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def GetErasure(
+        self,
+        request: _ingest_service_pb2.GetErasureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_service_pb2.GetErasureResponse, _abc.Awaitable[_ingest_service_pb2.GetErasureResponse]]:
+        """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done."""
 
     @_abc_1.abstractmethod
     def DeclareRelation(
