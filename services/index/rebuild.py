@@ -17,7 +17,7 @@ from services.index.loading import Loader
 from services.index.ports import KeywordLane, KeywordLanes, Lane, Tables, VectorLane, VectorLanes
 from services.kernel import failures
 from services.kernel.bus import Bus
-from services.kernel.errors import Corrupt, Failure, NotFound
+from services.kernel.errors import Corrupt, Failure, NotFound, Unavailable
 from services.kernel.scrub import Erasure
 
 _log = logging.getLogger("affidavit.index")
@@ -84,12 +84,19 @@ class LaneRebuilder:
                 began = time.monotonic()
                 keyword = await self._keyword_lanes.open(crate_id, start.generation)
                 async with self._gate.changing:
+                    await self._check_not_ahead(keyword)
                     await keyword.rewrite(self._keyword_changes(crate_id, generation))
                 halfway = time.monotonic()
                 vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
                 await vector.rewrite()
                 took_s = (halfway - began, time.monotonic() - halfway)
                 _log.info("lanes of crate %s written anew: keyword %.1f s, vector %.1f s", crate_id, *took_s)
+
+    async def _check_not_ahead(self, lane: Lane) -> None:
+        # After a crash between lanes and rows the batch comes again, and the lane, which has it already, would pass over
+        # it: rows that don't have it yet must not fill the lane.
+        if await lane.position() > await self._tables.position():
+            raise Unavailable("the rows are still behind the keyword lane; it is written anew as soon as they aren't")
 
     async def _check(self, crate_id: str, generation: Generation) -> None:
         start = generation.start
