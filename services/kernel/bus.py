@@ -75,7 +75,7 @@ class Bus:
         self._clock = clock
         self._incarnations: dict[str, bytes] = {}
         self._recent: dict[tuple[str, str, str], tuple[float, Event | None]] = {}
-        self._tails: OrderedDict[str, int] = OrderedDict()
+        self._tails: OrderedDict[str, tuple[str, int]] = OrderedDict()
 
     @classmethod
     async def connect(cls, url: str, *, role: str, replicas: int = 1) -> Bus:
@@ -170,8 +170,11 @@ class Bus:
         """
         row = envelope.event_type(message.DESCRIPTOR.name, self.role)
         subject = self._wildcard(row.stream, crate, aggregate)
-        # Most aggregates are new, or were written here: a guess that is wrong costs a refusal.
-        expected = self._tails.pop(subject, 0)
+        # Most aggregates are new, or were written here: a guess that is wrong costs a refusal. For the fact written
+        # last it has to be wrong, since the dedup window may be over.
+        known, expected = self._tails.pop(subject, ("", 0))
+        if known == key:
+            expected = 0
         for _ in range(_APPEND_ATTEMPTS):
             try:
                 appended = await self.append(
@@ -183,12 +186,12 @@ class Bus:
                     return Appended(last.position, duplicate=True)
                 expected = last.position if last else 0
             else:
-                self._remember(subject, appended.position)
+                self._remember(subject, key, appended.position)
                 return appended
         raise Conflict(f"aggregate {aggregate} of crate {crate} is being written by somebody else: retry")
 
-    def _remember(self, subject: str, position: int) -> None:
-        self._tails[subject] = position
+    def _remember(self, subject: str, key: str, position: int) -> None:
+        self._tails[subject] = (key, position)
         if len(self._tails) > _TAILS:
             self._tails.popitem(last=False)
 
