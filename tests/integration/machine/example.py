@@ -204,20 +204,23 @@ class Example:
         """Both lanes show what the log says up to where the rows stand; lanes that are ahead show nothing else."""
         position = await self._system.projection.position()
         shown = self.model.shown(self.log.facts, position)
+        # Their packs are gone while the rows don't know it yet: until they do, any of their revisions may be missing.
+        going = {f.aggregate for f in self.log.facts if f.name == "DocumentErased" and f.position > position}
         ahead = await self._system.ahead(self._crate)
         for kind in Kind:
-            wanted = _records(shown, kind)
+            wanted = [record for record in _records(shown, kind) if record[0] not in going]
             found = {
                 "keyword": await self._system.by_words(self._crate, " ".join(WORDS), kind),
                 "vector": await self._system.by_vector(self._crate, kind),
             }
             for lane, records in found.items():
+                assert len(set(records)) == len(records), (lane, kind, records)
+                staying = [record for record in records if record[0] not in going]
                 if ahead:
                     # The batch that the crash cut off replaced documents that the rows don't know yet.
-                    assert len(set(records)) == len(records), (lane, kind, records)
-                    assert set(records) <= set(wanted), (lane, kind, records, wanted)
+                    assert set(staying) <= set(wanted), (lane, kind, records, wanted)
                 else:
-                    assert records == wanted, (lane, kind, records, wanted)
+                    assert staying == wanted, (lane, kind, records, wanted)
 
     async def check_settled(self) -> None:
         """When all is done, the lanes hold what the commands came to, and nothing beside it."""
