@@ -54,7 +54,7 @@ class Chunking:
         try:
             parts = await self._contents.source(at, message.source.id)
         except NotFound:
-            if await self._is_erased(event):
+            if await self._erased_later(event):
                 return
             raise
         try:
@@ -65,10 +65,17 @@ class Chunking:
                 "ingest the document again"
             ) from error
         pack = await self._contents.write_chunks(at, chunks) if count else None
+        # Only now: whoever erases from here on finds our pack.
+        if pack and await self._erased_later(event):
+            await self._contents.erase_chunks(at)
+            return
         await self._log.append_once(
             crate=event.crate, aggregate=event.aggregate, message=codec.chunked(message, count, pack), key=key
         )
 
-    async def _is_erased(self, event: Event) -> bool:
-        last = await self._log.last(crate=event.crate, service=_INGEST, aggregate=event.aggregate)
-        return last is not None and isinstance(last.message, ingest_pb.DocumentErased)
+    async def _erased_later(self, event: Event) -> bool:
+        """Whether this revision was erased, whatever became of the document since."""
+        erased = await self._log.last_named(
+            crate=event.crate, service=_INGEST, aggregate=event.aggregate, name="DocumentErased"
+        )
+        return erased is not None and erased.position > event.position

@@ -19,6 +19,11 @@ class Log(Protocol):
     async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
         """The last event of an aggregate, or None."""
 
+    async def last_named(
+        self, *, crate: str, service: str, aggregate: str, name: str, stream: str | None = None
+    ) -> Event | None:
+        """The last event of one kind of an aggregate, or None."""
+
     async def recent(self, *, crate: str, service: str, aggregate: str) -> Event | None:
         """The last event of an aggregate as it was within the last second, or None."""
 

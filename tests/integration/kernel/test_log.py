@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from affidavit.chunker.v1 import chunker_events_pb2
@@ -46,6 +47,27 @@ async def test_repeated_append_stands_once(nats_url: str) -> None:
     second = await bus.append_once(crate="main", aggregate="d1", message=fact, key="1:chunked")
     assert (second.position, second.duplicate) == (first.position, True)
     assert await bus.last_position() == 1
+    await bus.close()
+
+
+async def test_repeated_append_stands_once_when_the_dedup_window_is_over(
+    nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bus = await Bus.connect(nats_url, role="chunker")
+    publish = bus.js.publish
+
+    async def without_id(subject: str, body: bytes, *, headers: dict[str, str], stream: str) -> Any:
+        kept = {name: value for name, value in headers.items() if name != "Nats-Msg-Id"}
+        return await publish(subject, body, headers=kept, stream=stream)
+
+    monkeypatch.setattr(bus.js, "publish", without_id)
+    fact = chunker_events_pb2.DocumentChunked(document_id="d1", revision=1)
+    positions = [
+        (await bus.append_once(crate="main", aggregate="d1", message=fact, key=key)).position
+        for key in ("1:chunked", "1:chunked", "2:chunked", "2:chunked", "2:chunked")
+    ]
+    assert positions == [1, 1, 2, 2, 2]
+    assert await bus.last_position() == 2
     await bus.close()
 
 
