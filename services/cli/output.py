@@ -52,7 +52,6 @@ class Exit(IntEnum):
     NOT_AVAILABLE_YET = 7
     PARTIAL = 8
     NO_ANSWER = 9
-    NOT_VERIFIED = 10
 
 
 _BY_FAILURE: tuple[tuple[type[Failure], Exit], ...] = (
