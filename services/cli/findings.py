@@ -62,15 +62,21 @@ def of_crates(endpoints: Endpoints) -> Iterator[Finding]:
 
 def _failures(ingest: ingest_service_pb2_grpc.IngestServiceStub, crate_id: str) -> Iterator[Finding]:
     request = ingest_service_pb2.ListFailuresRequest(crate_id=crate_id, page_size=_PAGE)
-    page = ingest.ListFailures(request, timeout=_ANSWER_S)
-    if not page.failures:
+    failures = ingest.ListFailures(request, timeout=_ANSWER_S).failures
+    statuses = [ingest_service_pb2.DOCUMENT_STATUS_FAILED]
+    documents = ingest_service_pb2.ListDocumentsRequest(crate_id=crate_id, page_size=_PAGE, statuses=statuses)
+    failed = {found.document_id for found in ingest.ListDocuments(documents, timeout=_ANSWER_S).documents}
+    # The list keeps what was mended since. What is about no revision (an erasure, a setting) has no state to look at.
+    open_ones = [found for found in failures if not found.task.revision or found.task.document_id in failed]
+    if not open_ones:
         return
-    last = page.failures[-1]
-    about = last.source_id or last.task.document_id or f"position {last.task.position}"
-    count = f"{len(page.failures)}{' or more' if page.next_page_token else ''}"
+    newest = open_ones[0]
+    about = newest.source_id or newest.task.document_id or f"position {newest.task.position}"
+    more = " or more" if len(failures) == _PAGE else ""
     yield Finding(
         "failures",
-        f"crate {crate_id} has {count} given up, for example {about} by {last.task.service}: {last.task.reason}",
+        f"crate {crate_id} has {len(open_ones)}{more} given up, for example {about} by {newest.task.service}: "
+        f"{newest.task.reason}",
         f"run `affidavit failures --crate {crate_id}` to see them all; ingest, retire or erase those documents again",
     )
 

@@ -27,6 +27,9 @@ def check(settings: NodeSettings) -> None:
     for kind in kinds:
         kind(data_dir=settings.data_dir)
     channels.check_listen(settings.listen)
+    if any(character < " " or "\ud800" <= character <= "\udfff" for character in str(settings.data_dir)):
+        # The servers' own settings hold the path as text.
+        raise Rejected(f"data folder {settings.data_dir} has a name that can't be written down: choose another one")
     if settings.log_level.upper() not in logging.getLevelNamesMapping():
         raise Rejected(f"log_level can't be {settings.log_level!r}: choose debug, info, warning or error")
 

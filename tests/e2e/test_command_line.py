@@ -173,6 +173,8 @@ def test_doctor_names_failures_and_broken_providers(
     assert found.returncode == 1
     assert "failures: crate no-model has 1 given up, for example a.md by embedder" in found.stdout
     assert "embedding provider: the provider of crate no-model doesn't embed" in found.stdout
+    result("retire", "a.md", "--crate", "no-model", data_dir=data_dir)
+    assert "failures: " not in run("doctor", data_dir=data_dir).stdout
 
 
 def test_a_broken_settings_file_is_named(tmp_path: Path) -> None:

@@ -36,3 +36,9 @@ def test_an_unknown_name(tmp_path: Path) -> None:
     (tmp_path / "affidavit.toml").write_text("embeder_threads = 3")
     with pytest.raises(Rejected, match="embedder_threads"):
         settings.check(NodeSettings(data_dir=tmp_path))
+
+
+@pytest.mark.parametrize("name", ["caf\udce9", "a\nb"])
+def test_a_data_folder_whose_name_no_file_can_hold(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Rejected, match="data folder"):
+        settings.check(NodeSettings(data_dir=tmp_path / name))
