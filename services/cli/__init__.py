@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import typer
 
 from services.cli import answers, crates, doctor, documents, erasing, node, receipts, replay
@@ -31,4 +34,8 @@ app.add_typer(receipts.app, name="receipt")
 
 def main() -> None:
     """Console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal's charset may lack a character; that must not cost the rest of the output.
+            stream.reconfigure(errors="backslashreplace")
     app()

@@ -8,7 +8,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,10 +17,12 @@ import typer
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from services.cli.client import DEFAULT_DATA_DIR, Address, DataDir
-from services.cli.output import Exit, JsonFlag, print_json, say
+from services.cli.findings import Finding, of_crates
+from services.cli.output import Exit, JsonFlag, explained, print_json, say
 from services.embedded import children
 from services.embedded.folder import Endpoints
-from services.kernel.errors import Unavailable
+from services.kernel import channels
+from services.kernel.errors import Rejected, Unavailable
 
 if TYPE_CHECKING:
     from services.kernel.settings import NodeSettings
@@ -28,23 +30,6 @@ if TYPE_CHECKING:
 # Services and settings are imported where they are used: every command would wait for them otherwise.
 _LOW_BYTES = 2 * 1024**3
 _FULL_BYTES = 200 * 1024**2
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is wrong.
-
-    Attributes:
-        part: What it is about.
-        problem: What was found.
-        remedy: What to do.
-        fatal: False for a warning.
-    """
-
-    part: str
-    problem: str
-    remedy: str
-    fatal: bool = True
 
 
 Check = Callable[["NodeSettings", bool], Iterator[Finding]]
@@ -57,25 +42,43 @@ def doctor(
     json_output: JsonFlag = False,
 ) -> None:
     """Look for what keeps affidavit from working; exit code 0 when nothing was found."""
-    from services.kernel.settings import NodeSettings
-
-    settings = NodeSettings(data_dir=data_dir.absolute())
-    serve = address or listen or settings.listen
-    settings = settings.model_copy(update={"listen": serve})
-    running = _is_owned(settings.data_dir)
-    findings = [finding for check in CHECKS for finding in check(settings, running)]
-    if json_output:
-        print_json({"running": running, "findings": [asdict(finding) for finding in findings]})
-    else:
-        say(f"data folder  {settings.data_dir}")
-        say(f"node         {'running' if running else 'not running'}")
-        for finding in findings:
-            say(f"{'problem' if finding.fatal else 'warning'}: {finding.part}: {finding.problem}")
-            say(f"         do: {finding.remedy}")
-        if not findings:
-            say("nothing wrong was found")
+    with explained():
+        settings, findings = _read_settings(data_dir.absolute(), address or listen)
+        running = _is_owned(settings.data_dir)
+        # Nothing of what the others look at is sure while the settings can't be read.
+        findings += [finding for check in CHECKS if not findings for finding in check(settings, running)]
+        if json_output:
+            print_json({"running": running, "findings": [asdict(finding) for finding in findings]})
+        else:
+            _show(settings.data_dir, running, findings)
     if any(finding.fatal for finding in findings):
         raise typer.Exit(Exit.FAULT)
+
+
+def _show(data_dir: Path, running: bool, findings: list[Finding]) -> None:
+    say(f"data folder  {data_dir}")
+    say(f"node         {'running' if running else 'not running'}")
+    for finding in findings:
+        say(f"{'problem' if finding.fatal else 'warning'}: {finding.part}: {finding.problem}")
+        say(f"         do: {finding.remedy}")
+    if not findings:
+        say("nothing wrong was found")
+
+
+def _read_settings(data_dir: Path, listen: str) -> tuple[NodeSettings, list[Finding]]:
+    from services.embedded import settings as all_settings
+    from services.kernel.settings import NodeSettings
+
+    try:
+        settings = NodeSettings(data_dir=data_dir)
+        if listen:
+            channels.check_port(listen)
+            settings = settings.model_copy(update={"listen": listen})
+        all_settings.check(settings)
+    except Rejected as error:
+        found = Finding("settings", error.message, "correct it; nothing else was looked at")
+        return NodeSettings.model_construct(data_dir=data_dir), [found]
+    return settings, []
 
 
 def _check_disk(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
@@ -173,6 +176,13 @@ def _check_services(settings: NodeSettings, running: bool) -> Iterator[Finding]:
                 yield Finding("services", f"{address} is not ready", "wait; if it stays so, look at the node's output")
 
 
+def _check_crates(settings: NodeSettings, running: bool) -> Iterator[Finding]:
+    # Without its addresses the node is still on its way up, which `_check_services` says.
+    with contextlib.suppress(Unavailable):
+        if running:
+            yield from of_crates(Endpoints.read(settings.data_dir))
+
+
 CHECKS: tuple[Check, ...] = (
     _check_disk,
     _check_folder,
@@ -181,6 +191,7 @@ CHECKS: tuple[Check, ...] = (
     _check_key,
     _check_model,
     _check_services,
+    _check_crates,
 )
 
 
@@ -202,12 +213,20 @@ def _is_owned(folder: Path) -> bool:
 
 
 def _processes_of(folder: Path) -> Iterator[tuple[int, str]]:
-    mark = f"{folder}/".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            command = (entry / "cmdline").read_bytes()
-            # A server's own children carry its arguments only at the top of the tree, so each is named once.
-            if mark in command and (name := Path(command.split(b"\0")[0].decode(errors="replace")).name):
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+            if name := _name_on(folder, [os.fsdecode(part) for part in command]):
                 yield int(entry.name), name
+
+
+def _name_on(folder: Path, command: list[str]) -> str:
+    """Name of a process that works on a data folder, or ""."""
+    # Only a node starts roles as a module: another command on the same folder is no part of it.
+    if command[1:4] == ["-m", "services.cli", "run"]:
+        roles = command[4 : command.index("--data-dir")] if "--data-dir" in command else []
+        return " ".join(roles) if str(folder) in command else ""
+    # A server's own children carry its arguments only at the top of the tree, so each is named once.
+    return Path(command[0]).name if any(f"{folder}/" in part for part in command) else ""

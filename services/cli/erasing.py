@@ -13,7 +13,7 @@ from affidavit.receipt.v1 import receipt_service_pb2
 
 from services.cli.client import DEFAULT_CRATE, DEFAULT_DATA_DIR, Address, Client, Crate, DataDir
 from services.cli.documents import SourceId, which
-from services.cli.output import JsonFlag, as_dict, errors, explained, print_json, say
+from services.cli.output import JsonFlag, as_dict, errors, explained, print_json, printable, say
 from services.kernel.errors import Rejected
 
 _POLL_S = 0.2
@@ -39,7 +39,7 @@ def erase(
 ) -> None:
     """Delete all content of a document for good; a tombstone stays. Say it again to see whether it is off the disk."""
     with explained():
-        if not yes and not typer.confirm(f"Erase every revision of {source_id} for good?", err=True):
+        if not yes and not typer.confirm(f"Erase every revision of {printable(source_id)} for good?", err=True):
             raise Rejected("nothing was erased")
         client = Client(data_dir=data_dir, address=address)
         reply = client.ingest.EraseDocument(ingest_service_pb2.EraseDocumentRequest(crate_id=crate, **which(source_id)))
@@ -87,4 +87,4 @@ def _say_left(source_id: str, left: list[_Left]) -> None:
     for one in left:
         if one.problem:
             say(f"{one.service}: {one.problem}")
-    say(f"`affidavit erase {source_id} --yes --wait` waits for it")
+    say(f"`affidavit erase {printable(source_id)} --yes --wait` waits for it")

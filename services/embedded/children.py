@@ -54,9 +54,12 @@ class Child:
     Attributes:
         name: For messages.
         log: File that its output goes to.
+        stop_signal: Asks it to stop.
+        orphan_signal: Sent by the kernel when we have ended without stopping it.
     """
 
     stop_signal = signal.SIGTERM
+    orphan_signal = signal.SIGTERM
 
     def __init__(self, *, name: str, log: Path, user: str | None = None) -> None:
         self.name = name
@@ -92,7 +95,7 @@ class Child:
             Unavailable: When it doesn't; the message quotes its log.
         """
         await self.prepare()
-        self._process = _spawn(self.command(), log=self.log, user=self._user, stop_signal=self.stop_signal)
+        self._process = _spawn(self.command(), log=self.log, user=self._user, orphan_signal=self.orphan_signal)
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline and self.alive:
             if await self.ready():
@@ -171,6 +174,7 @@ class Postgres(Server):
     """The tables' server, run as another user when we are root."""
 
     stop_signal = signal.SIGINT
+    orphan_signal = signal.SIGINT
 
     def __init__(self, folder: DataFolder, *, fsync: bool = True) -> None:
         super().__init__(name="postgres", log=folder / "run" / "postgres.log", user=service_user())
@@ -266,6 +270,10 @@ def reader_url(url: str) -> str:
 
 class RoleProcess(Child):
     """Some roles in a process of their own: `affidavit run ROLE...` on the same data folder."""
+
+    # The servers end with us: a role that drained would wait for them, and for its threads, while nothing can be
+    # recorded any more. A kill at any line is safe.
+    orphan_signal = signal.SIGKILL
 
     def __init__(self, roles: Sequence[str], *, folder: DataFolder, address: str, name: str = "") -> None:
         super().__init__(name=name or roles[0], log=folder / "run" / f"{name or roles[0]}.log")
@@ -372,9 +380,9 @@ def _identity(user: str | None) -> _Identity:
 
 
 def _spawn(
-    command: Sequence[Path | str], *, log: Path, user: str | None, stop_signal: signal.Signals
+    command: Sequence[Path | str], *, log: Path, user: str | None, orphan_signal: signal.Signals
 ) -> subprocess.Popen[bytes]:
-    launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(int(stop_signal)), str(os.getpid()), user or ""]
+    launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(int(orphan_signal)), str(os.getpid()), user or ""]
     with log.open("ab") as output:
         try:
             return subprocess.Popen(  # noqa: S603  (our own binaries and arguments)

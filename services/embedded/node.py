@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import grpc
@@ -28,6 +29,7 @@ FIRST_CRATE = "main"
 _WATCH_S = 0.5
 _READY_S = 120.0
 _PATIENCE_S = 45.0
+_STOP_S = 10.0
 # Steps that keep no tables: as many processes as there are cores may share them.
 _WORKING = ("chunker", "proposition", "embedder")
 
@@ -121,6 +123,7 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
         starting.result()
         _freeze()
         await stop
+        _end_within(_STOP_S)
         await node.stop()
     await tasks.cancel([starting])
 
@@ -138,6 +141,16 @@ async def _start(node: Node) -> None:
             await asyncio.sleep(_WATCH_S)
         else:
             return
+
+
+def _end_within(seconds: float) -> None:
+    """End this process for sure: a thread in the middle of a long text can't be told to stop, and would be waited for.
+
+    What it leaves unfinished is delivered again.
+    """
+    limit = threading.Timer(seconds, os._exit, args=(1,))
+    limit.daemon = True
+    limit.start()
 
 
 def _freeze() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from services.kernel.settings import LayeredSettings
 
 
@@ -23,9 +25,9 @@ class IngestSettings(LayeredSettings):
     allow_loopback_providers: bool = True
     allow_private_providers: bool = False
     packaged_model: str = "all-MiniLM-L6-v2-int8"
-    packaged_dimension: int = 384
-    puts_in_flight: int = 64
-    uploads_in_flight: int = 2
-    thread_above_bytes: int = 4 * 1024
-    process_above_bytes: int = 64 * 1024
-    recycle_above_bytes: int = 4 * 1024 * 1024
+    packaged_dimension: int = Field(default=384, ge=1)
+    puts_in_flight: int = Field(default=64, ge=1)
+    uploads_in_flight: int = Field(default=2, ge=1)
+    thread_above_bytes: int = Field(default=4 * 1024, ge=0)
+    process_above_bytes: int = Field(default=64 * 1024, ge=0)
+    recycle_above_bytes: int = Field(default=4 * 1024 * 1024, ge=0)

@@ -19,10 +19,9 @@ from grpc_status import rpc_status
 
 from services.kernel import channels, telemetry
 from services.kernel.auth import LOCAL_OWNER, Grants, Principal
-from services.kernel.errors import Failure, Rejected, outcome
+from services.kernel.errors import Failure, outcome
 
 _log = logging.getLogger("affidavit.rpc")
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _PUBLIC = ("/grpc.health.", "/grpc.reflection.")
 _UNSCOPED = ("/affidavit.ingest.v1.IngestService/ListCrates",)
 _CREATES = ("/affidavit.ingest.v1.IngestService/CreateCrate",)
@@ -206,12 +205,8 @@ class Server:
         Raises:
             Failure: When the address is taken.
         """
+        channels.check_listen(self.address)
         host = self.address.rsplit(":", 1)[0]
-        if host.strip("[]") not in _LOOPBACK:
-            raise Rejected(
-                f"--listen {self.address} is not a loopback address: tokens are not available yet, "
-                "so this version serves 127.0.0.1 and [::1] only"
-            )
         try:
             port = self._server.add_insecure_port(self.address)
         except RuntimeError as error:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import multiprocessing
+import os
+import signal
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -13,6 +16,7 @@ from services.chunker.domain.chunking import Sizes, chunk
 from services.kernel.errors import Unavailable
 
 _USED_PARTS = ("normalized", "manifest")
+_PR_SET_PDEATHSIG = 1
 
 
 def cut(parts: Mapping[str, bytes], sizes: Sizes) -> tuple[int, bytes]:
@@ -32,6 +36,18 @@ def cut(parts: Mapping[str, bytes], sizes: Sizes) -> tuple[int, bytes]:
     chunks = chunk(document, size_chars=sizes.size_chars, overlap_chars=sizes.overlap_chars)
     # Encoded where it was made: a large document's chunks are too much to hand over object by object.
     return len(chunks), codec.chunk_set(chunks, document, description, sizes.notices) if chunks else b""
+
+
+def end_with(parent: int) -> None:
+    """Have this process end with its parent: it would wait for work for ever otherwise.
+
+    Args:
+        parent: Process id.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        # It ended before the line above took effect.
+        os._exit(1)
 
 
 class ProcessCutter:
@@ -61,7 +77,8 @@ class ProcessCutter:
 
     async def _in_process(self, parts: Mapping[str, bytes], sizes: Sizes, size_bytes: int) -> tuple[int, bytes]:
         # One process per text: its memory goes back to the system, and a crash takes nothing else along.
-        pool = ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn"))
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(1, context, initializer=end_with, initargs=(os.getpid(),))
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, cut, parts, sizes)
         except BrokenProcessPool as error:

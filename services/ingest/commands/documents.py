@@ -257,7 +257,7 @@ class Documents:
 def _chunking(header: Header, state: PutState) -> tuple[ChunkSettings, tuple[str, ...]]:
     wanted = state.chunking
     if wanted is None:
-        raise NotFound(f"job {header.job_id!r} does not exist in this crate: create it with PutJob")
+        raise NotFound(f"job {header.job_id!r} does not exist in this crate: create it with `affidavit job set`")
     chunking = limited(wanted, state.max_input_chars)
     if chunking == wanted:
         return chunking, ()
@@ -273,4 +273,4 @@ def _repeated(done: Submitted) -> PutResult:
 
 
 def _no_crate(crate_id: str) -> NotFound:
-    return NotFound(f"crate {crate_id[:64]!r} does not exist: create it with CreateCrate")
+    return NotFound(f"crate {crate_id[:64]!r} does not exist: create it with `affidavit crate create`")
