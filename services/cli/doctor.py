@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +19,8 @@ from services.cli.client import DEFAULT_DATA_DIR, Address, DataDir
 from services.cli.output import Exit, JsonFlag, print_json, say
 from services.embedded import children
 from services.embedded.folder import Endpoints
-from services.kernel.errors import Unavailable
+from services.kernel import addresses
+from services.kernel.errors import Failure, Unavailable
 
 if TYPE_CHECKING:
     from services.kernel.settings import NodeSettings
@@ -92,17 +92,11 @@ def _check_disk(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
 def _check_port(settings: NodeSettings, running: bool) -> Iterator[Finding]:
     if running:
         return
-    host, _, port = settings.listen.rpartition(":")
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host.strip("[]"), int(port)))
-        except OSError as error:
-            yield Finding(
-                "address",
-                f"{settings.listen} is taken by another program ({error.strerror})",
-                "stop that program, or choose another address with --listen",
-            )
+    try:
+        addresses.check_free(settings.listen)
+    except Failure as error:
+        problem, _, remedy = error.message.rpartition(": ")
+        yield Finding("address", problem, remedy)
 
 
 def _check_folder(settings: NodeSettings, _running: bool) -> Iterator[Finding]:

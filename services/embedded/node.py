@@ -18,8 +18,8 @@ from affidavit.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc
 from services import topology
 from services.embedded.children import Child, NatsServer, Postgres, RoleProcess, free_port
 from services.embedded.folder import DataFolder, Endpoints
-from services.kernel import channels, tasks
-from services.kernel.errors import Unavailable
+from services.kernel import addresses, channels, tasks
+from services.kernel.errors import Conflict, Unavailable
 from services.kernel.runner import Node, Wire
 from services.kernel.settings import NodeSettings
 
@@ -28,6 +28,8 @@ FIRST_CRATE = "main"
 _WATCH_S = 0.5
 _READY_S = 120.0
 _PATIENCE_S = 45.0
+# A role whose node was killed drains for ten seconds.
+_LEAVING_S = 15.0
 # Steps that keep no tables: as many processes as there are cores may share them.
 _WORKING = ("chunker", "proposition", "embedder")
 
@@ -57,13 +59,14 @@ async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Cal
         announce: Called once, when everything answers.
 
     Raises:
+        Conflict: When the folder or the address belongs to somebody else.
         Failure: When something can't start; the message says what to do.
     """
     stopping = _stop_event()
     folder = DataFolder(settings.data_dir)
-    folder.claim()
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(folder.release)
+        await _claim(folder, settings.listen)
         nats, postgres = NatsServer(folder), Postgres(folder)
         children: list[Child] = [nats, postgres]
         stack.callback(_stop_all, children)
@@ -101,7 +104,8 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
     Args:
         settings: The node's settings.
         roles: Names from the topology.
-        listen: Address to serve on; None takes the one that the data folder's node assigned.
+        listen: Address to serve on; None takes the one that the data folder's node assigned, or any free one of
+            loopback while another process has that.
 
     Raises:
         Failure: When something can't start.
@@ -109,9 +113,10 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
     stopping = _stop_event()
     if (settings.data_dir / "run" / "endpoints.json").exists():
         endpoints = Endpoints.read(settings.data_dir)
-        settings = _placed(settings, endpoints, listen or endpoints.roles[roles[0]])
+        settings = _placed(settings, endpoints, listen or _free_address(endpoints.roles[roles[0]]))
     elif listen:
         settings = settings.model_copy(update={"listen": listen})
+    await _wait_for_address(settings.listen, DataFolder(settings.data_dir))
     node = Node(settings=settings, wires=wires(roles))
     starting = asyncio.create_task(_start(node))
     stop = asyncio.create_task(stopping.wait())
@@ -137,6 +142,45 @@ async def _start(node: Node) -> None:
             await asyncio.sleep(_WATCH_S)
         else:
             return
+
+
+async def _claim(folder: DataFolder, listen: str) -> None:
+    # Who owns the folder is the better answer where both are taken; a new folder is made only when it can be used.
+    if folder.exists:
+        folder.claim()
+    await _wait_for_address(listen, folder)
+    folder.claim()
+
+
+async def _wait_for_address(listen: str, folder: DataFolder) -> None:
+    """Make sure that an address is free; only our own processes that are about to end are waited for.
+
+    Raises:
+        Rejected: When it is no loopback address with a port.
+        Conflict: When it is taken.
+    """
+    deadline = asyncio.get_running_loop().time() + _LEAVING_S
+    while True:
+        try:
+            addresses.check_free(listen)
+        except Conflict:
+            holder = addresses.holder(addresses.parse(listen)[1])
+            leaving = holder is not None and str(folder.path) in holder.command and not folder.owned
+            if not leaving or asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(_WATCH_S)
+        else:
+            return
+
+
+def _free_address(assigned: str) -> str:
+    """The assigned address, or one of its own for a process that runs beside the one that has it."""
+    holder = addresses.holder(addresses.parse(assigned)[1])
+    if holder is None:
+        return assigned
+    own = f"127.0.0.1:{free_port()}"
+    sys.stderr.write(f"serving on {own}: {assigned} belongs to {holder}\n")
+    return own
 
 
 def _freeze() -> None:

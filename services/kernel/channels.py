@@ -11,6 +11,8 @@ OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
 )
+# Without it, two processes may listen on one port and share its calls at random.
+SERVER_OPTIONS = (*OPTIONS, ("grpc.so_reuseport", 0))
 _RETRIES = {
     "methodConfig": [
         {

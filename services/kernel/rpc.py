@@ -17,12 +17,11 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
-from services.kernel import channels, telemetry
+from services.kernel import addresses, channels, telemetry
 from services.kernel.auth import LOCAL_OWNER, Grants, Principal
-from services.kernel.errors import Failure, Rejected, outcome
+from services.kernel.errors import Failure, Unavailable, outcome
 
 _log = logging.getLogger("affidavit.rpc")
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _PUBLIC = ("/grpc.health.", "/grpc.reflection.")
 _UNSCOPED = ("/affidavit.ingest.v1.IngestService/ListCrates",)
 _CREATES = ("/affidavit.ingest.v1.IngestService/CreateCrate",)
@@ -189,7 +188,7 @@ class Server:
 
     def __init__(self, *, listen: str, grants: Grants, servicers: tuple[Servicer, ...]) -> None:
         self.address = listen
-        self._server = grpc.aio.server(interceptors=(GuardInterceptor(grants=grants),), options=channels.OPTIONS)
+        self._server = grpc.aio.server(interceptors=(GuardInterceptor(grants=grants),), options=channels.SERVER_OPTIONS)
         self._health = health_aio.HealthServicer()
         self._names = tuple(servicer.name for servicer in servicers)
         for servicer in servicers:
@@ -204,19 +203,17 @@ class Server:
         """Bind and serve.
 
         Raises:
-            Failure: When the address is taken.
+            Rejected: When the address is no loopback address with a port.
+            Conflict: When it is taken.
         """
-        host = self.address.rsplit(":", 1)[0]
-        if host.strip("[]") not in _LOOPBACK:
-            raise Rejected(
-                f"--listen {self.address} is not a loopback address: tokens are not available yet, "
-                "so this version serves 127.0.0.1 and [::1] only"
-            )
+        # gRPC takes a port above 65535 for what is left of it modulo 65536.
+        addresses.parse(self.address)
         try:
             port = self._server.add_insecure_port(self.address)
         except RuntimeError as error:
-            raise Failure(f"address {self.address} is taken: stop the other process or choose --listen") from error
-        self.address = f"{host}:{port}"
+            addresses.check_free(self.address)
+            raise Unavailable(f"address {self.address} can't be used ({error}): use --listen") from error
+        self.address = f"{self.address.rsplit(':', 1)[0]}:{port}"
         await self._server.start()
 
     async def set_ready(self, ready: dict[str, bool]) -> None:

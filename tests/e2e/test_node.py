@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import children_of, eventually, let_through, result, run, up
+from services.embedded.folder import Endpoints
+from tests.e2e.commands import beside, children_of, eventually, let_through, result, run, up
 
 
 @pytest.fixture
@@ -87,3 +88,24 @@ def test_one_process_answers_as_two_and_eight_do(data_dir: Path, documents: Path
                 {name: answer[name] for name in ("status", "text", "citations", "mode", "lanes", "answered_by")}
             )
     assert answers[0] == answers[1] == answers[2]
+
+
+def test_two_nodes_never_share_an_address(data_dir: Path, documents: Path) -> None:
+    with up(data_dir) as node:
+        address = Endpoints.read(data_dir).listen
+        other = data_dir.with_name("other")
+        for command in (("up",), ("run", "ingest")):
+            refused = run(*command, "--listen", address, data_dir=other)
+            assert refused.returncode == 6
+            assert f"{address} is taken by" in refused.stderr
+            assert f"pid {node.pid}" in refused.stderr
+            assert "--listen" in refused.stderr
+            assert not other.exists()
+        beyond = run("up", "--listen", f"127.0.0.1:{int(address.rsplit(':', 1)[1]) + 65_536}", data_dir=other)
+        assert beyond.returncode == 3
+        assert not other.exists()
+        found = run("doctor", "--listen", address, data_dir=other)
+        assert f"pid {node.pid}" in found.stdout
+        with beside(data_dir, "ingest") as serving:
+            assert serving != address
+            assert result("ingest", str(documents), data_dir=data_dir)["outcomes"] == {"created": 2}

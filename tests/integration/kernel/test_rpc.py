@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from grpc_status import rpc_status
 
 from services.embedded.children import free_port
 from services.kernel import auth, rpc
-from services.kernel.errors import NotAvailableYet, Rejected
+from services.kernel.errors import Conflict, NotAvailableYet, Rejected
 from tests.conftest import ContextFactory
 
 SERVICE = "affidavit.ingest.v1.IngestService"
@@ -151,3 +152,17 @@ async def test_only_loopback_is_served_without_tokens(context_for: ContextFactor
     grants = auth.Grants(database=await context.database(auth.MIGRATIONS), bus=context.bus)
     with pytest.raises(Rejected, match="tokens are not available yet"):
         await rpc.Server(listen="0.0.0.0:7401", grants=grants, servicers=()).start()
+
+
+async def test_a_taken_address_is_never_shared(context_for: ContextFactory, address: str) -> None:
+    context = await context_for("ingest")
+    grants = auth.Grants(database=await context.database(auth.MIGRATIONS), bus=context.bus)
+    with pytest.raises(Conflict, match=rf"{address} is taken by .*pid {os.getpid()}.*--listen"):
+        await rpc.Server(listen=address, grants=grants, servicers=()).start()
+
+
+async def test_a_port_that_there_is_not_is_refused(context_for: ContextFactory) -> None:
+    context = await context_for("ingest")
+    grants = auth.Grants(database=await context.database(auth.MIGRATIONS), bus=context.bus)
+    with pytest.raises(Rejected, match="65535"):
+        await rpc.Server(listen="127.0.0.1:99999", grants=grants, servicers=()).start()
