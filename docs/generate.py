@@ -48,6 +48,48 @@ PUBLISHERS = {
     },
 }
 
+PROGRESS = {
+    "address": f"{topology.PROGRESS_SUBJECT}.{{crate}}.{{role}}.{{aggregate}}",
+    "description": "Progress of a long task, twice a second while it runs; not stored in a stream, and no event.",
+    "parameters": {
+        "crate": {"description": "Crate id."},
+        "role": {"enum": ["embedder"]},
+        "aggregate": {"description": "Opaque id of the document."},
+    },
+    "messages": {
+        "progress": {
+            "name": "dev.affidavit.progress",
+            "contentType": "application/json",
+            "payload": {
+                "type": "object",
+                "required": ["task", "done"],
+                "properties": {
+                    "task": _STRING | {"description": "<revision>:<settings digest> of the chunks."},
+                    "done": {"type": "integer", "description": "Chunks embedded so far."},
+                },
+            },
+        }
+    },
+}
+
+_OUTSIDE_OF_STREAMS = {
+    "progress.send.embedder": {
+        "action": "send",
+        "channel": {"$ref": "#/channels/progress"},
+        "title": "embedder tells how many chunks of a document are embedded",
+    },
+    "progress.receive.ingest": {
+        "action": "receive",
+        "channel": {"$ref": "#/channels/progress"},
+        "title": "ingest adds what it last heard to the counts of WatchProgress",
+    },
+    "submit.receive.ingest": {
+        "action": "receive",
+        "channel": {"$ref": "#/channels/submit"},
+        "title": "ingest takes submissions and replies {position, revision, outcome} or {error}",
+    },
+}
+
 
 def rows() -> tuple[topology.EventType, ...]:
     """Every event, TaskFailed of each role included."""
@@ -118,12 +160,8 @@ def asyncapi() -> dict[str, Any]:
                     "channel": {"$ref": f"#/channels/{name}"},
                     "title": f"{role.name} follows {row.name}",
                 }
-    channels["submit"] = PUBLISHERS
-    operations["submit.receive.ingest"] = {
-        "action": "receive",
-        "channel": {"$ref": "#/channels/submit"},
-        "title": "ingest takes submissions and replies {position, revision, outcome} or {error}",
-    }
+    channels |= {"progress": PROGRESS, "submit": PUBLISHERS}
+    operations |= _OUTSIDE_OF_STREAMS
     return {
         "asyncapi": "3.0.0",
         "info": {"title": "affidavit", "version": "0.1.0", "license": {"name": "Apache-2.0"}},

@@ -12,6 +12,8 @@ KNOWLEDGE = "KNOWLEDGE"
 SIGNALS = "SIGNALS"
 SUBJECT_ROOTS = {KNOWLEDGE: "affidavit.k", SIGNALS: "affidavit.s"}
 SUBMIT_SUBJECT = "affidavit.submit"
+# How far long tasks are; outside of both streams, so that nothing of it is kept.
+PROGRESS_SUBJECT = "affidavit.progress"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,12 @@ from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
 from services.ingest.commands.log import Journal
 from services.ingest.domain.providers import ProviderPolicy
+from services.ingest.domain.values import UnderWay
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
 from services.ingest.servicer import IngestServicer
 from services.ingest.settings import IngestSettings
 from services.kernel.ids import utc_now
+from services.kernel.progress import Listener
 from services.kernel.projections import Projection
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
@@ -45,11 +47,7 @@ async def wire(context: Context) -> Role:
     )
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
-    preparer = ProcessPreparer(
-        thread_above_bytes=settings.thread_above_bytes,
-        process_above_bytes=settings.process_above_bytes,
-        recycle_above_bytes=settings.recycle_above_bytes,
-    )
+    preparer = _preparer(settings)
     documents = Documents(
         journal=journal,
         tables=tables,
@@ -58,13 +56,16 @@ async def wire(context: Context) -> Role:
         clock=utc_now,
         max_in_flight=settings.puts_in_flight,
     )
+    embedding = Listener("embedder")
+    crates = Crates(
+        journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
+    )
     servicer = IngestServicer(
-        crates=Crates(
-            journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
-        ),
+        crates=crates,
         documents=documents,
         tables=tables,
         sources=sources,
+        under_way=lambda crate_id: _under_way(embedding, crate_id),
         uploads_in_flight=settings.uploads_in_flight,
     )
     submissions = SubmitSubject(
@@ -76,7 +77,7 @@ async def wire(context: Context) -> Role:
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
         projections=_projections(tables, Projections(tables=tables, sources=sources, log=context.bus)),
-        background=(submissions.run,),
+        background=(submissions.run, lambda: embedding.run(context.bus)),
         close=(preparer.close,),
     )
 
@@ -98,6 +99,18 @@ def _projections(tables: PostgresTables, projections: Projections) -> tuple[Proj
             position=lambda: tables.position(INDEXED),
         ),
     )
+
+
+def _preparer(settings: IngestSettings) -> ProcessPreparer:
+    return ProcessPreparer(
+        thread_above_bytes=settings.thread_above_bytes,
+        process_above_bytes=settings.process_above_bytes,
+        recycle_above_bytes=settings.recycle_above_bytes,
+    )
+
+
+def _under_way(embedding: Listener, crate_id: str) -> list[UnderWay]:
+    return [UnderWay(told.aggregate, told.task, told.done) for told in embedding.of(crate_id).values()]
 
 
 def _policy(settings: IngestSettings) -> ProviderPolicy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from affidavit.ingest.v1 import ingest_service_pb2 as pb
@@ -14,7 +14,7 @@ from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
 from services.ingest.commands.outcomes import outcomes
 from services.ingest.domain.headers import Header
-from services.ingest.domain.values import DocumentView, SourceAddress
+from services.ingest.domain.values import DocumentView, SourceAddress, UnderWay
 from services.ingest.ports import Sources, Tables
 from services.kernel.errors import NotAvailableYet, NotFound, Rejected, Unavailable
 
@@ -29,7 +29,14 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     """Crates, jobs, documents and their progress; see the contract."""
 
     def __init__(
-        self, *, crates: Crates, documents: Documents, tables: Tables, sources: Sources, uploads_in_flight: int
+        self,
+        *,
+        crates: Crates,
+        documents: Documents,
+        tables: Tables,
+        sources: Sources,
+        under_way: Callable[[str], Sequence[UnderWay]],
+        uploads_in_flight: int,
     ) -> None:
         """Keep what the calls need.
 
@@ -38,12 +45,14 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
             documents: Commands on documents.
             tables: Projected rows.
             sources: Packs.
+            under_way: What is told of a crate's documents that are being embedded.
             uploads_in_flight: Uploads in work at once, each of which holds its body in memory.
         """
         self._crates = crates
         self._documents = documents
         self._tables = tables
         self._sources = sources
+        self._under_way = under_way
         self._uploads = asyncio.Semaphore(uploads_in_flight)
 
     async def CreateCrate(self, request: pb.CreateCrateRequest, context: object) -> pb.CreateCrateResponse:
@@ -168,7 +177,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         clock = asyncio.get_running_loop().time
         while True:
             started = clock()
-            counts = await self._tables.counts(selection)
+            counts = await self._tables.counts(selection, self._under_way(request.crate_id))
             if counts != sent:
                 yield replies.progress(counts)
                 sent = counts

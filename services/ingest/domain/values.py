@@ -155,6 +155,21 @@ class Selection:
     document_ids: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """What is told of a document that is being embedded.
+
+    Attributes:
+        document_id: Document.
+        task: "<revision>:<settings digest>" of the chunks that are embedded.
+        done: Chunks that are.
+    """
+
+    document_id: str
+    task: str
+    done: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """How far the pipeline is with a selection."""
