@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import grpc
 import pytest
 from affidavit.ingest.v1 import ingest_service_pb2 as pb
 
@@ -40,7 +41,9 @@ async def test_chunks_count_as_they_are_told(client: Client, pipeline: Pipeline)
             progress.done = 9999
             await until(4000)
         await pipeline.index(document_id, await pipeline.embed(document_id, 4000))
-        last = [reply async for reply in watched][-1]
+        while (reply := await watched.read()) is not grpc.aio.EOF:
+            last = reply
+    assert isinstance(last, pb.WatchProgressResponse)
     assert (last.pending, last.searchable) == (0, 1)
     assert 7 not in seen
 
