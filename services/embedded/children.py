@@ -47,6 +47,7 @@ class Child:
         self.log = log
         self._user = user
         self._process: subprocess.Popen[bytes] | None = None
+        self._told = 0.0
 
     @property
     def pid(self) -> int:
@@ -76,6 +77,7 @@ class Child:
             Unavailable: When it doesn't; the message quotes its log.
         """
         await self.prepare()
+        self._told = 0.0
         self._process = _spawn(self.command(), log=self.log, user=self._user, stop_signal=self.stop_signal)
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline and self.alive:
@@ -86,13 +88,19 @@ class Child:
         tail = self.log.read_text(errors="replace").strip().splitlines()[-3:]
         raise Unavailable(f"{self.name} did not start; its log {self.log} ends: {' | '.join(tail) or 'empty'}")
 
+    def tell(self) -> None:
+        """Tell it to stop, and don't wait: those that were told together end together."""
+        if self._process is not None and self.alive and not self._told:
+            self._process.send_signal(self.stop_signal)
+            self._told = time.monotonic()
+
     def stop(self) -> None:
-        """Stop it; kill it only when it doesn't."""
+        """Stop it; kill it only when it doesn't within ten seconds after it was told."""
         if self._process is None or not self.alive:
             return
-        self._process.send_signal(self.stop_signal)
+        self.tell()
         try:
-            self._process.wait(_STOP_S)
+            self._process.wait(max(self._told + _STOP_S - time.monotonic(), 0.1))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(_STOP_S)

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import grpc
@@ -30,6 +31,9 @@ _READY_S = 120.0
 _PATIENCE_S = 45.0
 # A role whose node was killed drains for ten seconds.
 _LEAVING_S = 15.0
+# From the signal on, whatever runs; the servers stop after the roles.
+_ROLES_END_S = 8.0
+_NODE_ENDS_S = 9.7
 # Steps that keep no tables: as many processes as there are cores may share them.
 _WORKING = ("chunker", "proposition", "embedder")
 
@@ -62,7 +66,7 @@ async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Cal
         Conflict: When the folder or the address belongs to somebody else.
         Failure: When something can't start; the message says what to do.
     """
-    stopping = _stop_event()
+    stopping = _stop_event(_NODE_ENDS_S)
     folder = DataFolder(settings.data_dir)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(folder.release)
@@ -89,6 +93,8 @@ async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Cal
                 for number in range(1, workers + 1)
             )
         await asyncio.gather(*(child.start() for child in children[2:]))
+        # While this process finishes its own work, the others do theirs.
+        stack.callback(_tell_all, children[2:])
         # Each on its own: a role that waits for a server must not keep the server from starting.
         watchers = [asyncio.create_task(_keep_alive(child)) for child in children]
         stack.push_async_callback(tasks.cancel, watchers)
@@ -110,7 +116,7 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
     Raises:
         Failure: When something can't start.
     """
-    stopping = _stop_event()
+    stopping = _stop_event(_ROLES_END_S)
     if (settings.data_dir / "run" / "endpoints.json").exists():
         endpoints = Endpoints.read(settings.data_dir)
         settings = _placed(settings, endpoints, listen or _free_address(endpoints.roles[roles[0]]))
@@ -209,12 +215,27 @@ def _placed(settings: NodeSettings, endpoints: Endpoints, listen: str) -> NodeSe
     )
 
 
-def _stop_event() -> asyncio.Event:
+def _stop_event(within_s: float) -> asyncio.Event:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if not stopping.is_set():
+            stopping.set()
+            last = threading.Timer(within_s, _leave)
+            last.daemon = True
+            last.start()
+
     for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stopping.set)
+        loop.add_signal_handler(name, stop)
     return stopping
+
+
+def _leave() -> None:
+    """The end of a process that still waits for threads: all that was confirmed is on disk, and children end with us."""
+    sys.stderr.write("not everything ended in time; what was in work is done again after the next start\n")
+    sys.stderr.flush()
+    os._exit(0)
 
 
 async def _keep_alive(child: Child) -> None:
@@ -243,6 +264,11 @@ async def _create_first_crate(endpoints: Endpoints) -> None:
                 await asyncio.sleep(0.2)
             else:
                 return
+
+
+def _tell_all(children: Sequence[Child]) -> None:
+    for child in children:
+        child.tell()
 
 
 def _stop_all(children: Sequence[Child]) -> None:

@@ -27,6 +27,13 @@ def run(*arguments: str, data_dir: Path, **environment: str) -> subprocess.Compl
     return subprocess.run([AFFIDAVIT, *arguments], env=variables, capture_output=True, text=True, check=False)  # noqa: S603
 
 
+def start(*arguments: str, data_dir: Path) -> subprocess.Popen[bytes]:
+    """Start a command on a data folder and don't wait for it."""
+    variables = dict(os.environ) | FAST | {"AFFIDAVIT_DATA_DIR": str(data_dir)}
+    silent = subprocess.DEVNULL
+    return subprocess.Popen([AFFIDAVIT, *arguments], env=variables, stdout=silent, stderr=silent)  # noqa: S603
+
+
 def result(*arguments: str, data_dir: Path) -> Any:
     """Run a command that must succeed, and read its JSON."""
     done = run(*arguments, "--json", data_dir=data_dir)

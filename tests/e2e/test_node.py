@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from services.embedded.folder import Endpoints
-from tests.e2e.commands import beside, children_of, eventually, let_through, result, run, up
+from tests.e2e.commands import beside, children_of, eventually, let_through, result, run, start, up
 
 
 @pytest.fixture
@@ -109,3 +110,20 @@ def test_two_nodes_never_share_an_address(data_dir: Path, documents: Path) -> No
         with beside(data_dir, "ingest") as serving:
             assert serving != address
             assert result("ingest", str(documents), data_dir=data_dir)["outcomes"] == {"created": 2}
+
+
+def test_a_node_ends_within_ten_seconds_whatever_runs(data_dir: Path, tmp_path: Path) -> None:
+    large = tmp_path / "large.txt"
+    large.write_text("".join(f"Ferry {number} leaves at {number % 24} o'clock.\n\n" for number in range(200_000)))
+    with up(data_dir) as node:
+        sending = start("ingest", str(large), data_dir=data_dir)
+        # Accepted, so that it is cut or embedded now, and its progress is watched.
+        assert eventually(lambda: "pending" in run("documents", data_dir=data_dir).stdout, within_s=60)
+        began = time.monotonic()
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(30) == 0
+        took_s = time.monotonic() - began
+        sending.wait(30)
+    # What is promised, and a little for a busy machine.
+    assert took_s < 12
+    assert eventually(lambda: not children_of(data_dir), within_s=5)
