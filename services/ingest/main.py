@@ -119,4 +119,5 @@ def _policy(settings: IngestSettings) -> ProviderPolicy:
         allow_private=settings.allow_private_providers,
         packaged_model=settings.packaged_model,
         packaged_dimension=settings.packaged_dimension,
+        check_credential=settings.credentials.problem,
     )
