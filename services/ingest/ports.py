@@ -61,6 +61,9 @@ class Tables(Protocol):
     ) -> tuple[tuple[DocumentView, ...], tuple[str, ...]]:
         """One page of documents by source id, and the sort key of the next page, empty at the end."""
 
+    async def missing(self, crate_id: str, job_id: str, document_ids: Sequence[str]) -> str:
+        """The first of a job (empty for none) and some documents that there isn't, in words; empty when all are there."""
+
     async def counts(self, selection: Selection, under_way: Sequence[UnderWay] = ()) -> Counts:
         """How far the pipeline is.
 

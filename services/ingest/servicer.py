@@ -114,6 +114,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
             page = requests.page(request.page_size, request.page_token, width=2)
             statuses = requests.statuses(request)
             job_id = requests.job_filter(request.job_id)
+        await self._check_named(request.crate_id, job_id)
         views, after = await self._tables.documents(request.crate_id, page, statuses, job_id)
         return pb.ListDocumentsResponse(
             documents=[replies.document(view) for view in views], next_page_token=requests.page_token(after)
@@ -173,6 +174,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """Send the counts whenever they change, until nothing of the selection is pending."""
         with outcomes():
             selection = requests.selection(request)
+        await self._check_named(request.crate_id, selection.job_id, selection.document_ids)
         sent = None
         clock = asyncio.get_running_loop().time
         while True:
@@ -194,6 +196,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         return pb.ListFailuresResponse(
             failures=[replies.failure(view) for view in views], next_page_token=requests.page_token(after)
         )
+
+    async def _check_named(self, crate_id: str, job_id: str, document_ids: Sequence[str] = ()) -> None:
+        missing = await self._tables.missing(crate_id, job_id, document_ids)
+        if missing:
+            raise NotFound(f"{missing} does not exist in crate {crate_id}: leave it out, or correct its name")
 
     async def _put(self, crate_id: str, header: Header, body: bytes) -> pb.PutDocumentResponse:
         return replies.put(await self._documents.put(crate_id, header, body))

@@ -54,6 +54,13 @@ _CURRENT: Final = """
 select r.* from revisions r join unnest($2::text[], $3::int[]) k (document_id, revision) using (document_id, revision)
 where r.crate_id = $1
 """
+_MISSING: Final = """
+select 'job ' || $2 where $2 <> '' and not exists (select from jobs j where j.crate_id = $1 and j.job_id = $2)
+union all
+select 'document ' || k.id from unnest($3::text[]) k (id)
+where not exists (select from documents d where d.crate_id = $1 and d.document_id = k.id)
+limit 1
+"""
 _STATUSES: Final = """
 select status, count(*) documents from documents
 where crate_id = $1 and ($2 = '' or job_id = $2) and ($3::text[] is null or document_id = any($3)) group by status
@@ -188,6 +195,12 @@ class PostgresTables:
         views = tuple(rows.document_view(row, _current(current.get(row["document_id"]))) for row in shown)
         more = len(found) > page.size
         return views, (shown[-1]["sort_key"], shown[-1]["document_id"]) if more else ()
+
+    @_answering
+    async def missing(self, crate_id: str, job_id: str, document_ids: Sequence[str]) -> str:
+        """See `Tables`."""
+        found: str | None = await self._pool.fetchval(_MISSING, crate_id, job_id, list(document_ids))
+        return found or ""
 
     @_answering
     async def counts(self, selection: Selection, under_way: Sequence[UnderWay] = ()) -> Counts:

@@ -223,7 +223,7 @@ async def test_lists_have_pages_in_the_order_of_names(client: Client) -> None:
         ({"page_token": "x"}, "page_token isn't one that this list gave"),
         ({"page_token": "WyIxIl0="}, "page_token isn't one"),
         ({"job_id": "No Job"}, "job_id 'No Job' isn't usable"),
-        ({"statuses": [99]}, "status 99 is unknown"),
+        ({"statuses": [99]}, "statuses 99 is unknown"),
     ],
 )
 async def test_lists_refuse_what_they_cannot_read(client: Client, fields: dict[str, Any], message: str) -> None:

@@ -54,3 +54,17 @@ async def test_what_can_t_be_read_is_left_out(client: Client, pipeline: Pipeline
     await pipeline.finish(document_id)
     await pipeline.buses["embedder"].nats.publish(f"affidavit.progress.{client.crate}.embedder.{document_id}", body)
     assert (await client.watch())[-1].searchable == 1
+
+
+async def test_what_there_isn_t_is_not_watched(client: Client) -> None:
+    known = (await client.put("a.txt", b"a text")).document_id
+    for selection, named in (
+        ({"job_id": "nope"}, "job nope"),
+        ({"document_ids": [known, "0" * 32]}, f"document {'0' * 32}"),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError, match=named) as caught:
+            await client.watch(**selection)
+        assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    with pytest.raises(grpc.aio.AioRpcError, match="job nope") as caught:
+        await client.stub.ListDocuments(pb.ListDocumentsRequest(crate_id=client.crate, job_id="nope"))
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
