@@ -35,10 +35,17 @@ PUBLISHERS = {
                 "required": ["specversion", "id", "source", "type", "subject"],
                 "properties": {
                     "specversion": {"const": "1.0"},
-                    "id": _STRING | {"description": "With source, the key by which a repeated submission is known."},
+                    "id": _STRING
+                    | {
+                        "description": "With source, the key by which a repeated submission is known, whatever else "
+                        "it holds: it is answered with outcome duplicate, and nothing is done."
+                    },
                     "source": _STRING,
                     "type": {"enum": [f"dev.affidavit.document.{verb}" for verb in ("put", "retire", "erase")]},
                     "subject": _STRING | {"description": "Source id of the document."},
+                    "time": _STRING | {"format": "date-time"},
+                    "jobid": _STRING | {"description": "Ingest job, which must exist; job is another name of it."},
+                    "effectiveat": _STRING | {"format": "date-time"},
                     "datacontenttype": _STRING,
                     "data": {"description": "The document, up to 512 KiB."},
                     "data_base64": _STRING,
@@ -48,6 +55,53 @@ PUBLISHERS = {
     },
 }
 
+REPLIES = {
+    "address": None,
+    "description": "Replies to submissions, to the subject that the request names.",
+    "messages": {
+        "reply": {
+            "name": "dev.affidavit.document.reply",
+            "contentType": "application/json",
+            "payload": {
+                "oneOf": [
+                    {
+                        "type": "object",
+                        "required": ["position", "revision", "outcome", "document_id", "notices"],
+                        "properties": {
+                            "position": {
+                                "type": "integer",
+                                "description": "KNOWLEDGE position of the fact that holds.",
+                            },
+                            "revision": {"type": "integer"},
+                            "outcome": {
+                                "enum": [
+                                    "created",
+                                    "replaced",
+                                    "unchanged",
+                                    "rechunked",
+                                    "retired",
+                                    "erased",
+                                    "duplicate",
+                                ]
+                            },
+                            "first_outcome": _STRING
+                            | {"description": "For duplicate: what the first event came to; so are the other fields."},
+                            "document_id": _STRING,
+                            "notices": {"type": "array", "items": _STRING},
+                        },
+                    },
+                    {
+                        "type": "object",
+                        "required": ["error"],
+                        "properties": {
+                            "error": {"type": "object", "properties": {"code": _STRING, "message": _STRING}}
+                        },
+                    },
+                ]
+            },
+        }
+    },
+}
 PROGRESS = {
     "address": f"{topology.PROGRESS_SUBJECT}.{{crate}}.{{role}}.{{aggregate}}",
     "description": "Progress of a long task, twice a second while it runs; not stored in a stream, and no event.",
@@ -87,6 +141,7 @@ _OUTSIDE_OF_STREAMS = {
         "action": "receive",
         "channel": {"$ref": "#/channels/submit"},
         "title": "ingest takes submissions and replies {position, revision, outcome} or {error}",
+        "reply": {"address": {"location": "$message.header#/reply"}, "channel": {"$ref": "#/channels/submit-reply"}},
     },
 }
 
@@ -160,7 +215,7 @@ def asyncapi() -> dict[str, Any]:
                     "channel": {"$ref": f"#/channels/{name}"},
                     "title": f"{role.name} follows {row.name}",
                 }
-    channels |= {"progress": PROGRESS, "submit": PUBLISHERS}
+    channels |= {"progress": PROGRESS, "submit": PUBLISHERS, "submit-reply": REPLIES}
     operations |= _OUTSIDE_OF_STREAMS
     return {
         "asyncapi": "3.0.0",

@@ -105,6 +105,7 @@ class PutResult:
     Attributes:
         position: Of the fact that holds.
         notices: What the caller should know.
+        repeats: True when a publisher's event of that id was carried out before: this is what it came to then.
     """
 
     document_id: str
@@ -112,6 +113,7 @@ class PutResult:
     outcome: PutOutcome | Status
     position: int
     notices: tuple[str, ...] = ()
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +122,14 @@ class EndResult:
 
     Attributes:
         unchanged: True when nothing was recorded.
+        repeats: What a publisher's event of that id came to before; None when there was none.
     """
 
     document_id: str
     revision: int
     position: int
     unchanged: bool
+    repeats: PutOutcome | Status | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
