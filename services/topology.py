@@ -82,6 +82,9 @@ EVENTS: tuple[EventType, ...] = (
     *_events("receipt", SIGNALS, "CheckpointSigned", "ReceiptIssued", "AnswerAffected"),
 )
 
+# After it, nothing about its aggregate that came before needs to be done any more.
+ERASURE = ("ingest", "DocumentErased")
+
 # Emitted by every role through the kernel: a fact for the pipeline's services, a signal for the others.
 TASK_FAILED = "TaskFailed"
 TASK_FAILED_MODULE = "affidavit.event.v1.envelope_pb2"

@@ -79,7 +79,7 @@ where d.crate_id = $1 and d.status = 'pending' and ($2 = '' or d.job_id = $2)
 _FAILURES: Final = """
 select f.*, coalesce(d.source_id, '') source_id from failures f
 left join documents d using (crate_id, document_id)
-where f.crate_id = $1 and f.failure_id < $2 order by f.failure_id desc limit $3
+where f.crate_id = $1 and f.failure_id < $2 and d.status is distinct from 'erased' order by f.failure_id desc limit $3
 """
 _NEWEST: Final = 2**62
 

@@ -88,9 +88,25 @@ async def test_failures_are_listed_newest_first(client: Client, pipeline: Pipeli
     )
     assert [failure.failure_id for failure in rest.failures] == positions[:1]
     assert rest.next_page_token == ""
-    await client.erase("a")
-    kept = await client.stub.ListFailures(pb.ListFailuresRequest(crate_id=client.crate))
-    assert [failure.source_id for failure in kept.failures] == ["c", "b", ""]
+
+
+async def test_failures_of_an_erased_document_are_gone(client: Client, pipeline: Pipeline) -> None:
+    async def listed() -> list[tuple[str, str]]:
+        found = await client.stub.ListFailures(pb.ListFailuresRequest(crate_id=client.crate))
+        return [(failure.source_id, failure.task.reason) for failure in found.failures]
+
+    for name in ("a", "b"):
+        result = await client.put(name, TEXT)
+        await pipeline.fail(result.document_id, f"{name} failed", position=result.position)
+        await client.until(name, pb.DOCUMENT_STATUS_FAILED)
+    await client.erase("b")
+    assert await listed() == [("a", "a failed")]
+    # Recorded in the very moment of the erasure.
+    await pipeline.fail(result.document_id, "b failed too late", position=result.position + 1)
+    marker = await client.put("c", TEXT)
+    await pipeline.fail(marker.document_id, "c failed", position=marker.position)
+    await client.until("c", pb.DOCUMENT_STATUS_FAILED)
+    assert await listed() == [("c", "c failed"), ("a", "a failed")]
 
 
 async def test_retire_then_put_then_retire(client: Client) -> None:
