@@ -12,6 +12,8 @@ KNOWLEDGE = "KNOWLEDGE"
 SIGNALS = "SIGNALS"
 SUBJECT_ROOTS = {KNOWLEDGE: "affidavit.k", SIGNALS: "affidavit.s"}
 SUBMIT_SUBJECT = "affidavit.submit"
+# How far long tasks are; outside of both streams, so that nothing of it is kept.
+PROGRESS_SUBJECT = "affidavit.progress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,9 @@ EVENTS: tuple[EventType, ...] = (
     *_events("citation", SIGNALS, "CitationRepaired"),
     *_events("receipt", SIGNALS, "CheckpointSigned", "ReceiptIssued", "AnswerAffected"),
 )
+
+# After it, nothing about its aggregate that came before needs to be done any more.
+ERASURE = ("ingest", "DocumentErased")
 
 # Emitted by every role through the kernel: a fact for the pipeline's services, a signal for the others.
 TASK_FAILED = "TaskFailed"

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -21,8 +20,8 @@ from services.cli.findings import Finding, of_crates
 from services.cli.output import Exit, JsonFlag, explained, print_json, say
 from services.embedded import children
 from services.embedded.folder import Endpoints
-from services.kernel import channels
-from services.kernel.errors import Rejected, Unavailable
+from services.kernel import addresses, channels
+from services.kernel.errors import Failure, Rejected, Unavailable
 
 if TYPE_CHECKING:
     from services.kernel.settings import NodeSettings
@@ -95,17 +94,11 @@ def _check_disk(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
 def _check_port(settings: NodeSettings, running: bool) -> Iterator[Finding]:
     if running:
         return
-    host, _, port = settings.listen.rpartition(":")
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host.strip("[]"), int(port)))
-        except OSError as error:
-            yield Finding(
-                "address",
-                f"{settings.listen} is taken by another program ({error.strerror})",
-                "stop that program, or choose another address with --listen",
-            )
+    try:
+        addresses.check_free(settings.listen)
+    except Failure as error:
+        problem, _, remedy = error.message.rpartition(": ")
+        yield Finding("address", problem, remedy)
 
 
 def _check_folder(settings: NodeSettings, _running: bool) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from services.embedded.folder import DataFolder
+from services.embedded.nats_users import USERS
 from services.kernel import scrub
 from services.kernel.errors import Unavailable
 
@@ -29,21 +30,6 @@ _SERVICE_USER = "nobody"
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 # A Unix socket's path has room for 107 bytes, and Postgres adds its own file name.
 _MAX_SOCKET_FOLDER = 80
-
-
-# Whoever names no user may do everything; the reader can look up and follow, and publish to no stream.
-_USERS = """authorization {
-  users: [
-    { user: owner, password: owner }
-    { user: reader, password: reader, permissions: {
-      publish: ["$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*", "$JS.API.DIRECT.GET.>",
-        "$JS.API.CONSUMER.CREATE.>", "$JS.API.CONSUMER.INFO.>", "$JS.API.CONSUMER.MSG.NEXT.>"]
-      subscribe: "_INBOX.>"
-    } }
-  ]
-}
-no_auth_user: owner
-"""
 
 
 class Child:
@@ -66,6 +52,7 @@ class Child:
         self.log = log
         self._user = user
         self._process: subprocess.Popen[bytes] | None = None
+        self._told = 0.0
 
     @property
     def pid(self) -> int:
@@ -95,6 +82,7 @@ class Child:
             Unavailable: When it doesn't; the message quotes its log.
         """
         await self.prepare()
+        self._told = 0.0
         self._process = _spawn(self.command(), log=self.log, user=self._user, orphan_signal=self.orphan_signal)
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline and self.alive:
@@ -105,13 +93,19 @@ class Child:
         tail = self.log.read_text(errors="replace").strip().splitlines()[-3:]
         raise Unavailable(f"{self.name} did not start; its log {self.log} ends: {' | '.join(tail) or 'empty'}")
 
+    def tell(self) -> None:
+        """Tell it to stop, and don't wait: those that were told together end together."""
+        if self._process is not None and self.alive and not self._told:
+            self._process.send_signal(self.stop_signal)
+            self._told = time.monotonic()
+
     def stop(self) -> None:
-        """Stop it; kill it only when it doesn't."""
+        """Stop it; kill it only when it doesn't within ten seconds after it was told."""
         if self._process is None or not self.alive:
             return
-        self._process.send_signal(self.stop_signal)
+        self.tell()
         try:
-            self._process.wait(_STOP_S)
+            self._process.wait(max(self._told + _STOP_S - time.monotonic(), 0.1))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(_STOP_S)
@@ -158,7 +152,7 @@ class NatsServer(Server):
         """Write its configuration."""
         (self._home / "nats-server.conf").write_text(
             f"listen: 127.0.0.1:{self.port}\nmax_payload: 1MB\n"
-            f'jetstream {{ store_dir: "{self._home / "store"}", sync_interval: always }}\n{_USERS}'
+            f'jetstream {{ store_dir: "{self._home / "store"}", sync_interval: always }}\n{USERS}'
         )
 
     def command(self) -> Sequence[Path | str]:

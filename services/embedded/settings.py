@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 
 from services import topology
-from services.kernel import channels
+from services.kernel import addresses
 from services.kernel.errors import Rejected
 from services.kernel.settings import LayeredSettings, NodeSettings, check_names
 
@@ -26,7 +26,7 @@ def check(settings: NodeSettings) -> None:
     check_names(settings.data_dir, known)
     for kind in kinds:
         kind(data_dir=settings.data_dir)
-    channels.check_listen(settings.listen)
+    addresses.parse(settings.listen)
     if any(character < " " or "\ud800" <= character <= "\udfff" for character in str(settings.data_dir)):
         # The servers' own settings hold the path as text.
         raise Rejected(f"data folder {settings.data_dir} has a name that can't be written down: choose another one")

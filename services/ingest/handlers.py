@@ -189,6 +189,7 @@ def _put_reply(result: PutResult) -> bytes:
         outcome=result.outcome,
         document_id=result.document_id,
         notices=result.notices,
+        repeats=result.repeats,
     )
 
 
@@ -196,6 +197,7 @@ def _end_reply(result: EndResult, done: Status) -> bytes:
     return submissions.reply(
         position=result.position,
         revision=result.revision,
-        outcome=PutOutcome.UNCHANGED if result.unchanged else done,
+        outcome=result.repeats or (PutOutcome.UNCHANGED if result.unchanged else done),
         document_id=result.document_id,
+        repeats=result.repeats is not None,
     )

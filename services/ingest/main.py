@@ -18,12 +18,14 @@ from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
 from services.ingest.commands.log import Journal
 from services.ingest.domain.providers import ProviderPolicy
+from services.ingest.domain.values import UnderWay
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
 from services.ingest.servicer import IngestServicer
 from services.ingest.settings import IngestSettings
 from services.kernel.bus import LogReader
 from services.kernel.db import Database
 from services.kernel.ids import utc_now
+from services.kernel.progress import Listener
 from services.kernel.projections import Projection
 from services.kernel.replay import ReplayContext, Replica
 from services.kernel.rpc import Servicer
@@ -58,14 +60,14 @@ async def wire(context: Context) -> Role:
         max_in_flight=settings.puts_in_flight,
     )
     scrubber = _scrubber(database, tables, sources)
+    embedding = Listener("embedder")
     servicer = IngestServicer(
-        crates=Crates(
-            journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
-        ),
+        crates=_crates(settings, journal, sources),
         documents=documents,
         tables=tables,
         sources=sources,
         scrubber=scrubber,
+        under_way=lambda crate_id: _under_way(embedding, crate_id),
         uploads_in_flight=settings.uploads_in_flight,
     )
     submissions = SubmitSubject(
@@ -79,7 +81,7 @@ async def wire(context: Context) -> Role:
         projections=_projections(
             tables, Projections(tables=tables, sources=sources, log=context.bus, erased=scrubber.wake)
         ),
-        background=(submissions.run, scrubber.run),
+        background=(submissions.run, scrubber.run, lambda: embedding.run(context.bus)),
         close=(preparer.close,),
     )
 
@@ -101,6 +103,10 @@ async def replica(context: ReplayContext) -> Replica:
 def _tables(database: Database, log: LogReader) -> PostgresTables:
     incarnations = {name: log.incarnation(stream) for name, stream in _STREAMS.items()}
     return PostgresTables(database=database, incarnations=incarnations)
+
+
+def _crates(settings: IngestSettings, journal: Journal, sources: PackSources) -> Crates:
+    return Crates(journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes)
 
 
 def _preparer(settings: IngestSettings) -> ProcessPreparer:
@@ -139,10 +145,15 @@ def _projections(tables: PostgresTables, projections: Projections) -> tuple[Proj
     )
 
 
+def _under_way(embedding: Listener, crate_id: str) -> list[UnderWay]:
+    return [UnderWay(told.aggregate, told.task, told.done) for told in embedding.of(crate_id).values()]
+
+
 def _policy(settings: IngestSettings) -> ProviderPolicy:
     return ProviderPolicy(
         allow_loopback=settings.allow_loopback_providers,
         allow_private=settings.allow_private_providers,
         packaged_model=settings.packaged_model,
         packaged_dimension=settings.packaged_dimension,
+        check_credential=settings.credentials.problem,
     )

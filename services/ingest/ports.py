@@ -20,6 +20,7 @@ from services.ingest.domain.values import (
     PutState,
     Selection,
     SourceAddress,
+    UnderWay,
 )
 from services.kernel.bus import Appended
 from services.kernel.envelope import Event
@@ -60,8 +61,16 @@ class Tables(Protocol):
     ) -> tuple[tuple[DocumentView, ...], tuple[str, ...]]:
         """One page of documents by source id, and the sort key of the next page, empty at the end."""
 
-    async def counts(self, selection: Selection) -> Counts:
-        """How far the pipeline is."""
+    async def missing(self, crate_id: str, job_id: str, document_ids: Sequence[str]) -> str:
+        """The first of a job (empty for none) and some documents that there isn't, in words; empty when all are there."""
+
+    async def counts(self, selection: Selection, under_way: Sequence[UnderWay] = ()) -> Counts:
+        """How far the pipeline is.
+
+        Args:
+            selection: Documents that count.
+            under_way: What is told of documents that are being embedded.
+        """
 
     async def failures(self, crate_id: str, page: Page) -> tuple[tuple[FailureView, ...], tuple[str, ...]]:
         """One page of failures, newest first, and the sort key of the next page, empty at the end."""

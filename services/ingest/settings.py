@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from services.kernel.settings import LayeredSettings
+from services.kernel.settings import ProviderSettings
 
 
-class IngestSettings(LayeredSettings):
+class IngestSettings(ProviderSettings):
     """What only ingest needs; `AFFIDAVIT_` variables and the data folder's file, as for the node.
 
     Attributes:
-        allow_loopback_providers: Whether a crate's provider may be on this machine.
-        allow_private_providers: Whether a crate's provider may be in a private network.
         packaged_model: Name of the embedding model that comes with the server.
         packaged_dimension: Length of its vectors.
         puts_in_flight: Puts in work at once.
@@ -22,8 +20,6 @@ class IngestSettings(LayeredSettings):
         recycle_above_bytes: After a larger body that process is replaced, so that its memory is freed.
     """
 
-    allow_loopback_providers: bool = True
-    allow_private_providers: bool = False
     packaged_model: str = "all-MiniLM-L6-v2-int8"
     packaged_dimension: int = Field(default=384, ge=1)
     puts_in_flight: int = Field(default=64, ge=1)

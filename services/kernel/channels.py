@@ -13,8 +13,9 @@ OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
 )
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _MAX_PORT = 65_535
+# Without it, two processes may listen on one port and share its calls at random.
+SERVER_OPTIONS = (*OPTIONS, ("grpc.so_reuseport", 0))
 _RETRIES = {
     "methodConfig": [
         {
@@ -56,20 +57,3 @@ def check_port(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > _MAX_PORT:
         raise Rejected(f"{address!r} is no address: write host:port with a port of at most {_MAX_PORT}")
-
-
-def check_listen(address: str) -> None:
-    """Refuse an address that can't be served on.
-
-    Args:
-        address: host:port; port 0 takes a free one.
-
-    Raises:
-        Rejected: When it is no address, or not one of this machine alone.
-    """
-    check_port(address)
-    if address.rpartition(":")[0].strip("[]") not in _LOOPBACK:
-        raise Rejected(
-            f"--listen {address} is not a loopback address: tokens are not available yet, "
-            "so this version serves 127.0.0.1 and [::1] only"
-        )

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from affidavit.event.v1 import envelope_pb2
 
+from services import topology
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Failure
@@ -68,7 +69,9 @@ class CountedFailures:
 
 
 async def record(bus: Bus, event: Event, error: BaseException) -> None:
-    """Record that the handling of an event was given up.
+    """Record that the handling of an event was given up, unless it has become needless.
+
+    Whoever works on something that is erased meanwhile finds it gone; that is nobody's failure.
 
     Args:
         bus: Log of the role that gives up.
@@ -78,6 +81,8 @@ async def record(bus: Bus, event: Event, error: BaseException) -> None:
     Raises:
         Unavailable: When the log doesn't take the record; the event is then delivered again.
     """
+    if await _erased_since(bus, event):
+        return
     is_failure = isinstance(error, Failure)
     message = envelope_pb2.TaskFailed(
         service=bus.role,
@@ -93,6 +98,14 @@ async def record(bus: Bus, event: Event, error: BaseException) -> None:
     message.failed_at.FromDatetime(utc_now())
     key = f"failed:{bus.role}:{event.stream}:{event.position}:{event.deliveries if is_failure else 0}"
     await bus.append(crate=event.crate, aggregate=event.aggregate, message=message, key=key)
+
+
+async def _erased_since(bus: Bus, event: Event) -> bool:
+    if event.stream != topology.KNOWLEDGE:
+        return False
+    service, name = topology.ERASURE
+    erased = await bus.last_named(crate=event.crate, service=service, aggregate=event.aggregate, name=name)
+    return erased is not None and erased.position > event.position
 
 
 async def record_poison(bus: Bus, poison: Poison) -> None:

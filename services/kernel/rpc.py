@@ -17,9 +17,9 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
-from services.kernel import channels, telemetry
+from services.kernel import addresses, channels, requests, telemetry
 from services.kernel.auth import LOCAL_OWNER, Grants, Principal
-from services.kernel.errors import Failure, outcome
+from services.kernel.errors import Failure, Rejected, Unavailable, outcome
 
 _log = logging.getLogger("affidavit.rpc")
 _PUBLIC = ("/grpc.health.", "/grpc.reflection.")
@@ -47,7 +47,7 @@ class Servicer:
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
-    """Checks the grant of every call and turns Failures into statuses."""
+    """Checks grant and enums of every call and turns Failures into statuses."""
 
     def __init__(self, *, grants: Grants) -> None:
         self._grants = grants
@@ -103,26 +103,32 @@ class _Guard:
         return call
 
     def stream_unary(self, inner: Any) -> Any:
-        async def call(requests: AsyncIterator[Any], context: Call) -> Any:
+        async def call(stream: AsyncIterator[Any], context: Call) -> Any:
             async with _Outcome(self._method, context):
-                return await inner(self._checked(requests), context)
+                return await inner(self._checked(stream), context)
 
         return call
 
     def stream_stream(self, inner: Any) -> Any:
-        async def call(requests: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
+        async def call(stream: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
             async with _Outcome(self._method, context):
-                async for reply in inner(self._checked(requests), context):
+                async for reply in inner(self._checked(stream), context):
                     yield reply
 
         return call
 
-    async def _checked(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def _checked(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         crate = None
-        async for request in requests:
+        async for request in stream:
             if crate is None:
                 await self._check(request)
                 crate = _crate(request)
+            elif _crate(request) not in ("", crate):
+                raise Rejected(
+                    f"a later message names another crate than the first one, {crate}: name the same, or none"
+                )
+            else:
+                requests.check_enums(request)
             yield request
 
     async def _check(self, request: Any) -> None:
@@ -132,6 +138,7 @@ class _Guard:
             await self._grants.check_unscoped(principal, self._method)
         else:
             await self._grants.check(principal, self._method, _crate(request), creates=self._method in _CREATES)
+        requests.check_enums(request)
 
 
 def _crate(request: Any) -> str:
@@ -188,7 +195,7 @@ class Server:
 
     def __init__(self, *, listen: str, grants: Grants, servicers: tuple[Servicer, ...]) -> None:
         self.address = listen
-        self._server = grpc.aio.server(interceptors=(GuardInterceptor(grants=grants),), options=channels.OPTIONS)
+        self._server = grpc.aio.server(interceptors=(GuardInterceptor(grants=grants),), options=channels.SERVER_OPTIONS)
         self._health = health_aio.HealthServicer()
         self._names = tuple(servicer.name for servicer in servicers)
         for servicer in servicers:
@@ -203,15 +210,17 @@ class Server:
         """Bind and serve.
 
         Raises:
-            Failure: When the address is taken.
+            Rejected: When the address is no loopback address with a port.
+            Conflict: When it is taken.
         """
-        channels.check_listen(self.address)
-        host = self.address.rsplit(":", 1)[0]
+        # gRPC takes a port above 65535 for what is left of it modulo 65536.
+        addresses.parse(self.address)
         try:
             port = self._server.add_insecure_port(self.address)
         except RuntimeError as error:
-            raise Failure(f"address {self.address} is taken: stop the other process or choose --listen") from error
-        self.address = f"{host}:{port}"
+            addresses.check_free(self.address)
+            raise Unavailable(f"address {self.address} can't be used ({error}): use --listen") from error
+        self.address = f"{self.address.rsplit(':', 1)[0]}:{port}"
         await self._server.start()
 
     async def set_ready(self, ready: dict[str, bool]) -> None:

@@ -19,6 +19,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from services.kernel.credentials import Credentials
 from services.kernel.errors import Rejected
 
 CONFIG_FILE = "affidavit.toml"
@@ -129,3 +130,30 @@ class NodeSettings(LayeredSettings):
     def blobs(self) -> Path:
         """Folder of packs."""
         return self.blobs_dir or self.data_dir / "blobs"
+
+
+class ProviderSettings(LayeredSettings):
+    """What the operator allows the owners of crates to name, for those roles that check or call providers.
+
+    Attributes:
+        allow_loopback_providers: Whether a provider may be on this machine.
+        allow_private_providers: Whether a provider may be in a private network.
+        provider_credentials_dir: Folder whose files may be named as credentials; `credentials` in the data folder by
+            default.
+        provider_credential_prefix: Variables that begin so may be named as credentials.
+        provider_credential_names: Further variables that may be.
+    """
+
+    allow_loopback_providers: bool = False
+    allow_private_providers: bool = False
+    provider_credentials_dir: Path | None = None
+    provider_credential_prefix: str = "AFFIDAVIT_PROVIDER_"
+    provider_credential_names: tuple[str, ...] = ()
+
+    @property
+    def credentials(self) -> Credentials:
+        """What may be named."""
+        folder = self.provider_credentials_dir or self.data_dir / "credentials"
+        return Credentials(
+            folder.absolute(), self.provider_credential_prefix, frozenset(self.provider_credential_names)
+        )

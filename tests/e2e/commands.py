@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from services.kernel.addresses import holder
+
 AFFIDAVIT = str(Path(sysconfig.get_path("scripts")) / "affidavit")
 FAST = {"AFFIDAVIT_EMBEDDER_MODEL": "hash-384"}
 _STOP_S = 30
@@ -23,6 +25,13 @@ def run(*arguments: str, data_dir: Path, **environment: str) -> subprocess.Compl
     """Run a command on a data folder; it may fail."""
     variables = dict(os.environ) | FAST | {"AFFIDAVIT_DATA_DIR": str(data_dir)} | environment
     return subprocess.run([AFFIDAVIT, *arguments], env=variables, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def start(*arguments: str, data_dir: Path) -> subprocess.Popen[bytes]:
+    """Start a command on a data folder and don't wait for it."""
+    variables = dict(os.environ) | FAST | {"AFFIDAVIT_DATA_DIR": str(data_dir)}
+    silent = subprocess.DEVNULL
+    return subprocess.Popen([AFFIDAVIT, *arguments], env=variables, stdout=silent, stderr=silent)  # noqa: S603
 
 
 def result(*arguments: str, data_dir: Path) -> Any:
@@ -54,6 +63,29 @@ def up(data_dir: Path, *flags: str, environment: Mapping[str, str] = FAST) -> It
         code = process.wait(_STOP_S)
         process.stdout.close()
     assert killed or code == 0
+
+
+@contextlib.contextmanager
+def beside(data_dir: Path, *roles: str) -> Iterator[str]:
+    """Address of a process that runs roles beside a running node, as long as the block does."""
+    process = subprocess.Popen(  # noqa: S603
+        [AFFIDAVIT, "run", *roles, "--data-dir", str(data_dir)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ) | FAST,
+    )
+    assert process.stderr is not None
+    told = process.stderr.readline()
+    address = told.removeprefix("serving on ").split(": ")[0]
+    port = int(address.rsplit(":", 1)[1])
+    try:
+        assert eventually(lambda: holder(port) is not None), told
+        yield address
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(_STOP_S)
+        process.stderr.close()
+    assert code == 0
 
 
 def children_of(data_dir: Path) -> dict[str, int]:

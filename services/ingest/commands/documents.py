@@ -209,7 +209,11 @@ class Documents:
             done = state.submitted
             if done is not None:
                 return EndResult(
-                    document_id=document_id, revision=done.revision, position=done.position, unchanged=True
+                    document_id=done.document_id,
+                    revision=done.revision,
+                    position=done.position,
+                    unchanged=True,
+                    repeats=done.outcome,
                 )
             with outcomes():
                 decision = decide(state.held, name)
@@ -269,7 +273,13 @@ def _chunking(header: Header, state: PutState) -> tuple[ChunkSettings, tuple[str
 
 
 def _repeated(done: Submitted) -> PutResult:
-    return PutResult(document_id=done.document_id, revision=done.revision, outcome=done.outcome, position=done.position)
+    return PutResult(
+        document_id=done.document_id,
+        revision=done.revision,
+        outcome=done.outcome,
+        position=done.position,
+        repeats=True,
+    )
 
 
 def _no_crate(crate_id: str) -> NotFound:

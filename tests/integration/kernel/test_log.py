@@ -14,7 +14,7 @@ from affidavit.ingest.v1 import ingest_events_pb2
 from services.kernel import db
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event
-from services.kernel.errors import Conflict, Rejected, Unavailable
+from services.kernel.errors import Conflict, NotFound, Rejected, Unavailable
 from services.kernel.projections import Projection, ProjectionRunner
 from services.kernel.steps import Step, StepRunner
 from tests.conftest import ContextFactory
@@ -244,3 +244,37 @@ async def test_projection_skips_only_what_can_never_be_applied(context_for: Cont
     failed = await ingest.bus.last(crate="main", service="index", aggregate="wrong")
     assert failed is not None
     assert failed.name == "TaskFailed"
+
+
+@pytest.mark.parametrize("put_again", [False, True])
+async def test_what_was_erased_meanwhile_is_nobody_s_failure(context_for: ContextFactory, *, put_again: bool) -> None:
+    ingest, chunker = await context_for("ingest"), await context_for("chunker")
+    working, erased, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def handle(event: Event) -> None:
+        if isinstance(event.message, ingest_events_pb2.DocumentErased) or event.key == "d1:2":
+            return
+        if event.aggregate == "last":
+            done.set()
+        working.set()
+        await erased.wait()
+        raise NotFound(f"blob of {event.aggregate} isn't there")
+
+    step = Step(name="chunk", events=("DocumentIngested", "DocumentErased"), handle=handle)
+    runner = StepRunner(bus=chunker.bus, steps=(step,))
+    await runner.start()
+    await ingest.bus.append(crate="main", aggregate="d1", message=ingested("d1"), key="d1:1")
+    await until(working)
+    gone = ingest_events_pb2.DocumentErased(document_id="d1", revision=1)
+    await ingest.bus.append(crate="main", aggregate="d1", message=gone, key="d1:erased")
+    if put_again:
+        await ingest.bus.append(crate="main", aggregate="d1", message=ingested("d1", 2), key="d1:2")
+    erased.set()
+    await ingest.bus.append(crate="main", aggregate="last", message=ingested("last"), key="last:1")
+    await until(done)
+    await runner.stop(5)
+    assert await chunker.bus.last(crate="main", service="chunker", aggregate="d1") is None
+    # A loss that nobody asked for is still told.
+    lost = await chunker.bus.last(crate="main", service="chunker", aggregate="last")
+    assert lost is not None
+    assert lost.name == "TaskFailed"

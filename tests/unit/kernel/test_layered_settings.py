@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kernel import channels
+from services.kernel import addresses
 from services.kernel.errors import Rejected
 from services.kernel.settings import NodeSettings, check_names
 
@@ -63,7 +63,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:7401", "[::1]:65535"])
 def test_addresses_of_this_machine(address: str) -> None:
-    channels.check_listen(address)
+    addresses.parse(address)
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_addresses_of_this_machine(address: str) -> None:
 )
 def test_other_addresses_are_refused(address: str) -> None:
     with pytest.raises(Rejected):
-        channels.check_listen(address)
+        addresses.parse(address)

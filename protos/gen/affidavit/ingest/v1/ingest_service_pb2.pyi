@@ -1123,7 +1123,9 @@ class WatchProgressResponse(_message.Message):
     empty: _builtins.int
     failed: _builtins.int
     chunks_total: _builtins.int
-    """Chunks known to be needed and chunks embedded so far, of the pending documents."""
+    """Chunks known to be needed and chunks embedded so far, of the pending documents; the latter as last told, so that it
+    may start again from less after a restart.
+    """
     chunks_embedded: _builtins.int
     watermark: _builtins.int
     """Position up to which the index has applied the log."""

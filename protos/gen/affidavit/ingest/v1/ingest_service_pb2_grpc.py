@@ -169,7 +169,7 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UploadDocument(self, request_iterator, context):
-        """First message: the header; then the body in pieces of up to 1 MiB.
+        """First message: the header; then the body in pieces of up to 1 MiB, which name the same crate or none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -232,7 +232,8 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchProgress(self, request, context):
-        """Sends the counts whenever they change, until no document of the selection is pending.
+        """Sends the counts whenever they change, until no document of the selection is pending. A job or document that there
+        isn't is NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -41,7 +41,7 @@ class IngestServiceStub:
     PutDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.PutDocumentRequest, _ingest_service_pb2.PutDocumentResponse]
     """For bodies of up to 1 MiB; larger ones go through UploadDocument."""
     UploadDocument: _grpc.StreamUnaryMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]
-    """First message: the header; then the body in pieces of up to 1 MiB."""
+    """First message: the header; then the body in pieces of up to 1 MiB, which name the same crate or none."""
     GetDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetDocumentRequest, _ingest_service_pb2.GetDocumentResponse]
     ListDocuments: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListDocumentsRequest, _ingest_service_pb2.ListDocumentsResponse]
     ReadDocument: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.ReadDocumentRequest, _ingest_service_pb2.ReadDocumentResponse]
@@ -54,7 +54,9 @@ class IngestServiceStub:
     PutJob: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.PutJobRequest, _ingest_service_pb2.PutJobResponse]
     ListJobs: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListJobsRequest, _ingest_service_pb2.ListJobsResponse]
     WatchProgress: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.WatchProgressRequest, _ingest_service_pb2.WatchProgressResponse]
-    """Sends the counts whenever they change, until no document of the selection is pending."""
+    """Sends the counts whenever they change, until no document of the selection is pending. A job or document that there
+    isn't is NOT_FOUND.
+    """
     ListFailures: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListFailuresRequest, _ingest_service_pb2.ListFailuresResponse]
 
 @_typing.type_check_only
@@ -70,7 +72,7 @@ class IngestServiceAsyncStub(IngestServiceStub):
     PutDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.PutDocumentRequest, _ingest_service_pb2.PutDocumentResponse]  # type: ignore[assignment]
     """For bodies of up to 1 MiB; larger ones go through UploadDocument."""
     UploadDocument: _aio.StreamUnaryMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]  # type: ignore[assignment]
-    """First message: the header; then the body in pieces of up to 1 MiB."""
+    """First message: the header; then the body in pieces of up to 1 MiB, which name the same crate or none."""
     GetDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetDocumentRequest, _ingest_service_pb2.GetDocumentResponse]  # type: ignore[assignment]
     ListDocuments: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListDocumentsRequest, _ingest_service_pb2.ListDocumentsResponse]  # type: ignore[assignment]
     ReadDocument: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.ReadDocumentRequest, _ingest_service_pb2.ReadDocumentResponse]  # type: ignore[assignment]
@@ -83,7 +85,9 @@ class IngestServiceAsyncStub(IngestServiceStub):
     PutJob: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.PutJobRequest, _ingest_service_pb2.PutJobResponse]  # type: ignore[assignment]
     ListJobs: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListJobsRequest, _ingest_service_pb2.ListJobsResponse]  # type: ignore[assignment]
     WatchProgress: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.WatchProgressRequest, _ingest_service_pb2.WatchProgressResponse]  # type: ignore[assignment]
-    """Sends the counts whenever they change, until no document of the selection is pending."""
+    """Sends the counts whenever they change, until no document of the selection is pending. A job or document that there
+    isn't is NOT_FOUND.
+    """
     ListFailures: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListFailuresRequest, _ingest_service_pb2.ListFailuresResponse]  # type: ignore[assignment]
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -138,7 +142,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_ingest_service_pb2.UploadDocumentRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.UploadDocumentResponse, _abc.Awaitable[_ingest_service_pb2.UploadDocumentResponse]]:
-        """First message: the header; then the body in pieces of up to 1 MiB."""
+        """First message: the header; then the body in pieces of up to 1 MiB, which name the same crate or none."""
 
     @_abc_1.abstractmethod
     def GetDocument(
@@ -211,7 +215,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.WatchProgressRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.WatchProgressResponse], _abc.AsyncIterator[_ingest_service_pb2.WatchProgressResponse]]:
-        """Sends the counts whenever they change, until no document of the selection is pending."""
+        """Sends the counts whenever they change, until no document of the selection is pending. A job or document that there
+        isn't is NOT_FOUND.
+        """
 
     @_abc_1.abstractmethod
     def ListFailures(

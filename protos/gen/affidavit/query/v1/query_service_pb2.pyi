@@ -218,6 +218,7 @@ class HistoryTurn(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     role: _builtins.str
+    """"user" or "assistant"."""
     text: _builtins.str
     def __init__(
         self,
@@ -255,7 +256,9 @@ class AskRequest(_message.Message):
     """Contexts considered; 0: the crate's source limit."""
     at: _builtins.int
     @_builtins.property
-    def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryTurn]: ...
+    def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryTurn]:
+        """At most 100 turns and 100,000 characters."""
+
     @_builtins.property
     def filter(self) -> _index_service_pb2.LaneFilter: ...
     @_builtins.property
