@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
 from services.kernel.progress import Listener, Progress
 from tests.integration.embedder.embedder_world import CRATE, World
@@ -10,47 +11,50 @@ from tests.integration.embedder.embedder_world import CRATE, World
 TEXTS = [f"text {number}" for number in range(200)]
 
 
-async def heard(listener: Listener) -> Progress:
-    """The next thing that is told."""
-    before = listener.of(CRATE).get("d1")
-    while True:
-        now = listener.of(CRATE).get("d1")
-        if now is not None and now is not before:
-            return now
-        await asyncio.sleep(0.01)
+class Turnstile(asyncio.Event):
+    """Lets as many calls of the model through as the test allows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turns = asyncio.Semaphore(0)
+
+    async def wait(self) -> Literal[True]:
+        await self._turns.acquire()
+        return True
+
+    def let(self, calls: int) -> None:
+        for _ in range(calls):
+            self._turns.release()
+
+
+async def until(listener: Listener, done: int) -> Progress:
+    """What is told once so many texts are done."""
+    async with asyncio.timeout(30):
+        while True:
+            now = listener.of(CRATE).get("d1")
+            if now is not None and now.done == done:
+                return now
+            await asyncio.sleep(0.01)
 
 
 async def test_numbers_grow_before_a_document_is_done(world: World) -> None:
     world.restart(partial_texts=80)
+    turnstile = world.model.gate = Turnstile()
     listener = Listener("embedder")
     listening = asyncio.create_task(listener.run(world.buses["ingest"]))
     await asyncio.sleep(0.1)
-    slow = asyncio.Event()
-
-    async def hold_now_and_then() -> None:
-        while not slow.is_set():
-            world.model.gate.clear()
-            await asyncio.sleep(0.04)
-            world.model.gate.set()
-            await asyncio.sleep(0.001)
-
-    holding = asyncio.create_task(hold_now_and_then())
     embedding = asyncio.create_task(world.embedder.handle(await world.chunked(TEXTS)))
-    async with asyncio.timeout(60):
-        numbers: list[int] = []
-        while len(numbers) < 3 or numbers[-1] <= 80:
-            told = await heard(listener)
-            assert told.task == "1:s1"
-            numbers.append(told.done)
-        slow.set()
+    # Each call takes two texts; the second part begins after the first forty.
+    for calls, done in ((0, 0), (10, 20), (35, 90)):
+        turnstile.let(calls)
+        assert (await until(listener, done)).task == "1:s1"
         assert not embedding.done()
-        assert numbers == sorted(numbers)
-        assert await world.embedded() is None
-        await embedding
+    assert await world.embedded() is None
+    turnstile.let(100)
+    await embedding
     message = await world.embedded()
     assert message is not None
     assert message.record_count == len(TEXTS)
-    holding.cancel()
     listening.cancel()
 
 
