@@ -160,6 +160,8 @@ class Documents:
             position = state.held.position if state.held else None
             if decision.outcome is not PutOutcome.UNCHANGED:
                 position = await self._record_put(put, state.held, decision, chunking)
+            elif not await self._knows(put.crate_id, put.document_id, state.held):
+                position = None
             if position is not None:
                 return PutResult(
                     document_id=put.document_id,
@@ -215,6 +217,9 @@ class Documents:
                     unchanged=True,
                     repeats=done.outcome,
                 )
+            if not await self._knows(crate_id, document_id, state.held):
+                await self._journal.catch_up(crate_id, document_id)
+                continue
             with outcomes():
                 decision = decide(state.held, name)
             if decision.unchanged and state.held is not None:
@@ -242,6 +247,10 @@ class Documents:
         if position is not None:
             await self._journal.read_back(f"document {document_id}", position)
         return position
+
+    async def _knows(self, crate_id: str, document_id: str, held: Held | None) -> bool:
+        """Whether the tables know the document's last fact: an append is refused otherwise, an answer without one isn't."""
+        return await self._journal.knows(crate_id, document_id, held.sequence if held else 0)
 
     async def _state(self, crate_id: str, document_id: str, job_id: str, submission: str) -> PutState:
         state = await self._tables.put_state(crate_id, document_id, job_id, submission)

@@ -82,6 +82,20 @@ class Journal:
                 "read it again later, see `affidavit doctor`"
             )
 
+    async def knows(self, crate_id: str, aggregate: str, sequence: int) -> bool:
+        """Whether the log holds nothing newer about an aggregate.
+
+        Args:
+            crate_id: Crate.
+            aggregate: What a decision is about.
+            sequence: Position of the last event that the tables know of, 0 for none.
+
+        Returns:
+            False when a decision has to wait for the tables.
+        """
+        last = await self.log.last(crate=crate_id, service=OWN_SERVICE, aggregate=aggregate)
+        return last is None or last.position <= sequence
+
     async def catch_up(self, crate_id: str, aggregate: str) -> None:
         """Wait until the tables have all that the log knows of an aggregate.
 

@@ -9,9 +9,10 @@ import grpc
 import pytest
 from affidavit.ingest.v1 import ingest_service_pb2 as pb
 
+from services.ingest.adapters.tables_postgres import PostgresTables
 from services.kernel.blobs import blob_names
 from services.kernel.settings import NodeSettings
-from tests.integration.ingest.ingest_world import Client, Pipeline
+from tests.integration.ingest.ingest_world import WAIT_S, Client, Pipeline
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -168,6 +169,33 @@ async def test_puts_and_erases_at_the_same_time_end_in_one_history(client: Clien
         request = pb.ReadDocumentRequest(crate_id=client.crate, document_id=document.document_id)
         assert b"".join([reply.body async for reply in client.stub.ReadDocument(request)]).startswith(b"text ")
     assert not (await client.erase("x")).unchanged or document.status == pb.DOCUMENT_STATUS_ERASED
+
+
+async def test_an_answer_that_records_nothing_waits_until_the_tables_know_the_document(
+    client: Client, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.put("a.txt", b"first")
+    apply, let_go = PostgresTables.apply, asyncio.Event()
+
+    async def late(tables: PostgresTables, *arguments: Any) -> None:
+        await let_go.wait()
+        await apply(tables, *arguments)
+
+    monkeypatch.setattr(PostgresTables, "apply", late)
+    log = pipeline.buses["ingest"]
+    written = await log.last_position() + 2
+    puts = [asyncio.create_task(client.put("a.txt", b"second")), asyncio.create_task(client.put("b.txt", b"new"))]
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            if await log.last_position() >= written:
+                break
+            await asyncio.sleep(0.01)
+    again, retired = asyncio.create_task(client.put("a.txt", b"first")), asyncio.create_task(client.retire("b.txt"))
+    assert not (await asyncio.wait([again, retired], timeout=0.3))[0]
+    let_go.set()
+    assert ((await again).outcome, (await again).revision) == (pb.PUT_OUTCOME_REPLACED, 3)
+    assert not (await retired).unchanged
+    await asyncio.gather(*puts)
 
 
 async def test_unknown_documents_are_not_found(client: Client) -> None:

@@ -32,7 +32,7 @@ from tests.integration.machine.system import System
 
 SETTINGS = settings(
     max_examples=300,
-    stateful_step_count=18,
+    stateful_step_count=12,
     deadline=None,
     print_blob=True,
     suppress_health_check=list(HealthCheck),
