@@ -38,7 +38,7 @@ test: $(STAMP) ## Run all tests, with coverage
 	coverage combine --quiet
 	coverage report --fail-under=$(COVERAGE)
 
-COVERAGE := 80
+COVERAGE := 95
 
 .PHONY: lint
 lint: $(STAMP) ## Lint and check the format
