@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -20,6 +20,7 @@ from services.ingest.domain import settings
 from services.ingest.domain.documents import Manifest, PutOutcome, Status
 from services.ingest.domain.values import EndResult, PutResult, SourceAddress
 from services.ingest.ports import Log, Sources, Tables
+from services.kernel.auth import Admit, Credentials
 from services.kernel.envelope import Event
 from services.kernel.errors import Failure
 
@@ -29,6 +30,13 @@ INDEXED: Final = "indexed"
 _READS_AT_ONCE: Final = 16
 _LARGE_BATCH: Final = 100
 _LONGEST_REST_S: Final = 0.05
+_SERVICE: Final = "/affidavit.ingest.v1.IngestService"
+# A submission needs the grant of the RPC that does the same.
+_METHODS: Final = {
+    SubmissionKind.PUT: f"{_SERVICE}/PutDocument",
+    SubmissionKind.RETIRE: f"{_SERVICE}/RetireDocument",
+    SubmissionKind.ERASE: f"{_SERVICE}/EraseDocument",
+}
 
 
 class Pace:
@@ -138,15 +146,23 @@ class Projections:
 class Submissions:
     """Answers publishers."""
 
-    def __init__(self, *, documents: Documents) -> None:
-        self._documents = documents
+    def __init__(self, *, documents: Documents, admit: Admit) -> None:
+        """Keep what answering needs.
 
-    async def answer(self, crate_id: str, payload: bytes) -> bytes:
+        Args:
+            documents: Commands.
+            admit: Checks the publisher's grant on the crate: what a gRPC caller would need for the same.
+        """
+        self._documents = documents
+        self._admit = admit
+
+    async def answer(self, crate_id: str, payload: bytes, headers: Mapping[str, str]) -> bytes:
         """Carry out a publisher's event.
 
         Args:
             crate_id: Crate, from the subject.
             payload: CloudEvents JSON.
+            headers: Of the NATS message, names in lower case: what the publisher shows of itself.
 
         Returns:
             JSON: what it came to, or the code and message of what went wrong.
@@ -154,7 +170,12 @@ class Submissions:
         try:
             with outcomes():
                 settings.crate_id(crate_id)
+            shown = Credentials(metadata=headers)
+            # Before the payload is looked at: a foreign crate answers as a missing one does, whatever is sent to it.
+            await self._admit(shown, _METHODS[SubmissionKind.PUT], crate_id)
+            with outcomes():
                 submission = submissions.submission(payload)
+            await self._admit(shown, _METHODS[submission.kind], crate_id)
             return await self._carry_out(crate_id, submission)
         except Failure as error:
             return submissions.refusal(error.code, error.message)

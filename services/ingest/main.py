@@ -68,7 +68,9 @@ async def wire(context: Context) -> Role:
         uploads_in_flight=settings.uploads_in_flight,
     )
     submissions = SubmitSubject(
-        url=context.bus.url, answer=Submissions(documents=documents).answer, concurrency=settings.puts_in_flight
+        url=context.bus.url,
+        answer=Submissions(documents=documents, admit=context.admit).answer,
+        concurrency=settings.puts_in_flight,
     )
     return Role(
         name="ingest",

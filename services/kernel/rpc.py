@@ -18,7 +18,7 @@ from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
 from services.kernel import channels, telemetry
-from services.kernel.auth import LOCAL_OWNER, Grants, Principal
+from services.kernel.auth import Credentials, Grants
 from services.kernel.errors import Failure, Rejected, outcome
 
 _log = logging.getLogger("affidavit.rpc")
@@ -89,7 +89,7 @@ class _Guard:
     def unary_unary(self, inner: Any) -> Any:
         async def call(request: Any, context: Call) -> Any:
             async with _Outcome(self._method, context):
-                await self._check(request)
+                await self._check(request, context)
                 return await inner(request, context)
 
         return call
@@ -97,7 +97,7 @@ class _Guard:
     def unary_stream(self, inner: Any) -> Any:
         async def call(request: Any, context: Call) -> AsyncIterator[Any]:
             async with _Outcome(self._method, context):
-                await self._check(request)
+                await self._check(request, context)
                 async for reply in inner(request, context):
                     yield reply
 
@@ -106,33 +106,42 @@ class _Guard:
     def stream_unary(self, inner: Any) -> Any:
         async def call(requests: AsyncIterator[Any], context: Call) -> Any:
             async with _Outcome(self._method, context):
-                return await inner(self._checked(requests), context)
+                return await inner(self._checked(requests, context), context)
 
         return call
 
     def stream_stream(self, inner: Any) -> Any:
         async def call(requests: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
             async with _Outcome(self._method, context):
-                async for reply in inner(self._checked(requests), context):
+                async for reply in inner(self._checked(requests, context), context):
                     yield reply
 
         return call
 
-    async def _checked(self, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def _checked(self, requests: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
         crate = None
         async for request in requests:
             if crate is None:
-                await self._check(request)
+                await self._check(request, context)
                 crate = _crate(request)
+            elif _crate(request) not in ("", crate):
+                raise Rejected("a later message names another crate than the first: one call works on one crate")
             yield request
 
-    async def _check(self, request: Any) -> None:
-        # Tokens come with the networked deployment; on loopback the caller is the machine's owner.
-        principal = Principal(LOCAL_OWNER)
+    async def _check(self, request: Any, context: Call) -> None:
+        shown = _credentials(context)
         if self._method in _UNSCOPED:
-            await self._grants.check_unscoped(principal, self._method)
+            await self._grants.admit_unscoped(shown, self._method)
         else:
-            await self._grants.check(principal, self._method, _crate(request), creates=self._method in _CREATES)
+            await self._grants.admit(shown, self._method, _crate(request), creates=self._method in _CREATES)
+
+
+def _credentials(context: Call) -> Credentials:
+    metadata = context.invocation_metadata() or ()
+    return Credentials(
+        metadata={str(name).lower(): value for name, value in metadata if isinstance(value, str)},
+        certificate_names=tuple(name.decode(errors="replace") for name in context.peer_identities() or ()),
+    )
 
 
 def _crate(request: Any) -> str:
