@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from services.cli import answers, crates, doctor, documents, node, receipts
+from services.cli import answers, crates, doctor, documents, failures, node, receipts
 
 app = typer.Typer(
     name="affidavit",
@@ -19,10 +19,10 @@ app.command("ingest")(documents.ingest)
 app.command("documents")(documents.list_documents)
 app.command("retire")(documents.retire)
 app.command("erase")(documents.erase)
-app.command("failures")(documents.failures)
 app.command("ask")(answers.ask)
 app.command("search")(answers.search)
 app.command("doctor")(doctor.doctor)
+app.add_typer(failures.app, name="failures")
 app.add_typer(crates.app, name="crate")
 app.add_typer(crates.jobs, name="job")
 app.add_typer(receipts.app, name="receipt")

@@ -9,14 +9,17 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import grpc
 import typer
+from affidavit.ingest.v1 import ingest_service_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from services.cli.client import DEFAULT_DATA_DIR, Address, DataDir
+from services.cli.client import DEFAULT_DATA_DIR, Address, Client, DataDir
+from services.cli.failures import failures
 from services.cli.output import Exit, JsonFlag, print_json, say
 from services.embedded import children
 from services.embedded.folder import Endpoints
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from services.kernel.settings import NodeSettings
 
 # Services and settings are imported where they are used: every command would wait for them otherwise.
+# Failures that are named one by one.
+_NAMED = 10
 _LOW_BYTES = 2 * 1024**3
 _FULL_BYTES = 200 * 1024**2
 
@@ -54,6 +59,7 @@ def doctor(
     data_dir: DataDir = DEFAULT_DATA_DIR,
     address: Address = "",
     listen: Annotated[str, typer.Option("--listen", help="Address that `up` would serve on.")] = "",
+    packs: Annotated[bool, typer.Option("--packs", help="Read every pack and compare it with its id.")] = False,
     json_output: JsonFlag = False,
 ) -> None:
     """Look for what keeps affidavit from working; exit code 0 when nothing was found."""
@@ -63,7 +69,8 @@ def doctor(
     serve = address or listen or settings.listen
     settings = settings.model_copy(update={"listen": serve})
     running = _is_owned(settings.data_dir)
-    findings = [finding for check in CHECKS for finding in check(settings, running)]
+    checks = (*CHECKS, _check_packs) if packs else CHECKS
+    findings = [finding for check in checks for finding in check(settings, running)]
     if json_output:
         print_json({"running": running, "findings": [asdict(finding) for finding in findings]})
     else:
@@ -173,6 +180,48 @@ def _check_services(settings: NodeSettings, running: bool) -> Iterator[Finding]:
                 yield Finding("services", f"{address} is not ready", "wait; if it stays so, look at the node's output")
 
 
+def _check_failures(settings: NodeSettings, running: bool) -> Iterator[Finding]:
+    if not running:
+        return
+    try:
+        client = Client(data_dir=settings.data_dir, address="")
+        for crate in client.ingest.ListCrates(ingest_service_pb2.ListCratesRequest(), timeout=5).crates:
+            found = list(islice(failures(client, crate.crate_id, open_only=True), _NAMED + 1))
+            for failure in found[:_NAMED]:
+                task = failure.task
+                what = f"document {failure.source_id or task.document_id}, " if task.document_id else ""
+                yield Finding(
+                    "failure",
+                    f"failure {failure.failure_id} of crate {crate.crate_id}: {what}{task.service}: {task.reason}",
+                    f"remove the cause, then `affidavit failures retry {failure.failure_id} --crate {crate.crate_id}`, "
+                    "or ingest the document again, or drop the failure",
+                )
+            if len(found) > _NAMED:
+                yield Finding("failure", f"crate {crate.crate_id} has more failures", "see `affidavit failures list`")
+    except (Unavailable, grpc.RpcError):
+        # What keeps the services from answering is another check's finding.
+        return
+
+
+def _check_packs(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
+    from services.kernel.blobs import FolderBlobs, blob_names
+    from services.kernel.packs import pack_id
+
+    if not settings.blobs.exists():
+        return
+    blobs = FolderBlobs(root=settings.blobs)
+    for name in blob_names(settings.blobs):
+        with contextlib.suppress(FileNotFoundError):
+            if pack_id(blobs.path(name).read_bytes()).hex() != name.rsplit("/", 1)[-1]:
+                crate, thing = name.split("/")[:2]
+                yield Finding(
+                    "pack",
+                    f"pack {name} isn't what was written: it belongs to document {thing} of crate {crate}",
+                    "ingest that document again, or restore the pack from a backup",
+                )
+    blobs.close()
+
+
 CHECKS: tuple[Check, ...] = (
     _check_disk,
     _check_folder,
@@ -181,6 +230,7 @@ CHECKS: tuple[Check, ...] = (
     _check_key,
     _check_model,
     _check_services,
+    _check_failures,
 )
 
 

@@ -1,4 +1,4 @@
-"""`ingest`, `documents`, `retire`, `erase` and `failures`."""
+"""`ingest`, `documents`, `retire` and `erase`."""
 
 from __future__ import annotations
 
@@ -123,39 +123,6 @@ def erase(
             print_json(as_dict(reply))
         else:
             say("was erased already" if reply.unchanged else f"erased at position {reply.position}")
-
-
-def failures(
-    crate: Crate = DEFAULT_CRATE,
-    data_dir: DataDir = DEFAULT_DATA_DIR,
-    address: Address = "",
-    json_output: JsonFlag = False,
-) -> None:
-    """List tasks that were given up, with the reason."""
-    with explained():
-        client = Client(data_dir=data_dir, address=address)
-        found: list[ingest_service_pb2.Failure] = []
-        token = ""
-        while True:
-            request = ingest_service_pb2.ListFailuresRequest(crate_id=crate, page_size=_PAGE, page_token=token)
-            page = client.ingest.ListFailures(request)
-            found += page.failures
-            token = page.next_page_token
-            if not token:
-                break
-        if json_output:
-            print_json([as_dict(failure) for failure in found])
-            return
-        rows = [
-            (
-                failure.failure_id,
-                failure.task.service,
-                failure.source_id or failure.task.document_id,
-                failure.task.reason,
-            )
-            for failure in found
-        ]
-        print_table(("failure", "service", "document", "reason"), rows)
 
 
 def _files(paths: list[Path]) -> Iterator[_File]:

@@ -7,8 +7,10 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
+from affidavit.event.v1.envelope_pb2 import TaskRetried
 from affidavit.ingest.v1 import ingest_events_pb2 as pb
 
 from services.ingest.codec import facts, submissions
@@ -18,8 +20,8 @@ from services.ingest.commands.documents import Documents
 from services.ingest.commands.outcomes import outcomes
 from services.ingest.domain import settings
 from services.ingest.domain.documents import Manifest, PutOutcome, Status
-from services.ingest.domain.values import EndResult, PutResult, SourceAddress
-from services.ingest.ports import Log, Sources, Tables
+from services.ingest.domain.values import EndResult, Placed, PutResult, SourceAddress
+from services.ingest.ports import HandedOver, Log, Sources, Tables
 from services.kernel.auth import Admit, Credentials
 from services.kernel.envelope import Event
 from services.kernel.errors import Failure
@@ -27,6 +29,7 @@ from services.kernel.errors import Failure
 _log = logging.getLogger("affidavit.ingest")
 DOCUMENTS: Final = "documents"
 INDEXED: Final = "indexed"
+EMBEDDED: Final = "RecordsEmbedded"
 _READS_AT_ONCE: Final = 16
 _LARGE_BATCH: Final = 100
 _LONGEST_REST_S: Final = 0.05
@@ -81,17 +84,19 @@ class Pace:
 class Projections:
     """Follows the log: crates, jobs, documents and failures as tables."""
 
-    def __init__(self, *, tables: Tables, sources: Sources, log: Log) -> None:
+    def __init__(self, *, tables: Tables, sources: Sources, log: Log, handed_over: HandedOver) -> None:
         """Keep what the projections need.
 
         Args:
             tables: Where rows go.
             sources: Where content comes from.
             log: Asked whether an erasure is the last that is known of a document.
+            handed_over: Finds the event that a TaskRetried of ingest is about.
         """
         self._tables = tables
         self._sources = sources
         self._log = log
+        self._handed_over = handed_over
         self._reads = asyncio.Semaphore(_READS_AT_ONCE)
         self._paces = {DOCUMENTS: Pace(), INDEXED: Pace()}
 
@@ -112,19 +117,45 @@ class Projections:
         """
         async with self._paces[INDEXED].batch(len(events)):
             with outcomes():
-                read = [facts.fact(event) for event in events]
+                read = [Placed(event.place, facts.fact(event)) for event in events]
             await self._tables.apply(INDEXED, events[-1].position, read)
 
-    async def _documents(self, events: Sequence[Event]) -> None:
+    async def _documents(self, read_events: Sequence[Event]) -> None:
+        events = await self._with_retried(read_events)
         puts = [event for event in events if isinstance(event.message, pb.DocumentIngested)]
         positions = [event.position for event in puts]
         manifests = dict(zip(positions, await asyncio.gather(*map(self._manifest, puts)), strict=True))
         with outcomes():
-            read = [facts.fact(event, manifests.get(event.position)) for event in events]
+            read = [Placed(event.place, facts.fact(event, manifests.get(event.position))) for event in events]
         for event in events:
             if isinstance(event.message, pb.DocumentErased):
                 await self._erase(event, event.message)
-        await self._tables.apply(DOCUMENTS, events[-1].position, read)
+        await self._tables.apply(DOCUMENTS, read_events[-1].position, read)
+
+    async def _with_retried(self, events: Sequence[Event]) -> list[Event]:
+        """Events, and with each TaskRetried of ingest the one that it hands over: both are facts."""
+        found = []
+        for event in events:
+            handed = await self._handed_over(event) if isinstance(event.message, TaskRetried) else None
+            found += [event] if handed is None else await self._with_neighbours(event, handed)
+        return found
+
+    async def _with_neighbours(self, retried: Event, handed: Event) -> list[Event]:
+        """A retry and its event, after the failure that moved the aggregate and before what followed from the event.
+
+        The other roles went on with a revision while its first fact could not be applied here.
+        """
+        if not isinstance(handed.message, pb.DocumentIngested):
+            return [retried, handed]
+        steps = [
+            await self._log.last_named(crate=handed.crate, service=service, aggregate=handed.aggregate, name=name)
+            for service, name in ((OWN_SERVICE, "TaskFailed"), ("chunker", "DocumentChunked"), ("embedder", EMBEDDED))
+        ]
+        failed, *followed = [
+            replace(step, retry=handed.retry) if step and handed.position < step.position < handed.retry else None
+            for step in steps
+        ]
+        return [event for event in (failed, retried, handed, *followed) if event is not None]
 
     async def _manifest(self, event: Event) -> Manifest | None:
         message = event.message

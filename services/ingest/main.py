@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 
 from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 
@@ -15,11 +16,13 @@ from services.ingest.adapters.tables_postgres import PostgresTables
 from services.ingest.codec.facts import KNOWLEDGE_EVENTS, SIGNAL_EVENTS
 from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
+from services.ingest.commands.failures import Failures
 from services.ingest.commands.log import Journal
 from services.ingest.domain.providers import ProviderPolicy
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
 from services.ingest.servicer import IngestServicer
 from services.ingest.settings import IngestSettings
+from services.kernel import retries
 from services.kernel.ids import utc_now
 from services.kernel.projections import Projection
 from services.kernel.rpc import Servicer
@@ -45,11 +48,7 @@ async def wire(context: Context) -> Role:
     )
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
-    preparer = ProcessPreparer(
-        thread_above_bytes=settings.thread_above_bytes,
-        process_above_bytes=settings.process_above_bytes,
-        recycle_above_bytes=settings.recycle_above_bytes,
-    )
+    preparer = _preparer(settings)
     documents = Documents(
         journal=journal,
         tables=tables,
@@ -63,24 +62,36 @@ async def wire(context: Context) -> Role:
             journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
         ),
         documents=documents,
+        failures=Failures(journal=journal, tables=tables, sources=sources, clock=utc_now),
         tables=tables,
         sources=sources,
         uploads_in_flight=settings.uploads_in_flight,
     )
-    submissions = SubmitSubject(
-        url=context.bus.url,
-        answer=Submissions(documents=documents, admit=context.admit).answer,
-        concurrency=settings.puts_in_flight,
+    projections = Projections(
+        tables=tables, sources=sources, log=context.bus, handed_over=partial(retries.handed_over, context.bus)
     )
     return Role(
         name="ingest",
         servicers=(
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
-        projections=_projections(tables, Projections(tables=tables, sources=sources, log=context.bus)),
-        background=(submissions.run,),
+        projections=_projections(tables, projections),
+        background=(_submissions(context, documents, settings).run,),
         close=(preparer.close,),
     )
+
+
+def _preparer(settings: IngestSettings) -> ProcessPreparer:
+    return ProcessPreparer(
+        thread_above_bytes=settings.thread_above_bytes,
+        process_above_bytes=settings.process_above_bytes,
+        recycle_above_bytes=settings.recycle_above_bytes,
+    )
+
+
+def _submissions(context: Context, documents: Documents, settings: IngestSettings) -> SubmitSubject:
+    answer = Submissions(documents=documents, admit=context.admit).answer
+    return SubmitSubject(url=context.bus.url, answer=answer, concurrency=settings.puts_in_flight)
 
 
 def _projections(tables: PostgresTables, projections: Projections) -> tuple[Projection, ...]:

@@ -12,11 +12,12 @@ from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from services.ingest.codec import configuration, replies, requests
 from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
+from services.ingest.commands.failures import Failures
 from services.ingest.commands.outcomes import outcomes
 from services.ingest.domain.headers import Header
 from services.ingest.domain.values import DocumentView, SourceAddress
 from services.ingest.ports import Sources, Tables
-from services.kernel.errors import NotAvailableYet, NotFound, Rejected, Unavailable
+from services.kernel.errors import Corrupt, NotAvailableYet, NotFound, Rejected, Unavailable
 
 MAX_PUT_BYTES: Final = 1024 * 1024
 MAX_PIECE_BYTES: Final = 1024 * 1024
@@ -29,19 +30,28 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     """Crates, jobs, documents and their progress; see the contract."""
 
     def __init__(
-        self, *, crates: Crates, documents: Documents, tables: Tables, sources: Sources, uploads_in_flight: int
+        self,
+        *,
+        crates: Crates,
+        documents: Documents,
+        failures: Failures,
+        tables: Tables,
+        sources: Sources,
+        uploads_in_flight: int,
     ) -> None:
         """Keep what the calls need.
 
         Args:
             crates: Commands on crates.
             documents: Commands on documents.
+            failures: Commands on failures.
             tables: Projected rows.
             sources: Packs.
             uploads_in_flight: Uploads in work at once, each of which holds its body in memory.
         """
         self._crates = crates
         self._documents = documents
+        self._failures = failures
         self._tables = tables
         self._sources = sources
         self._uploads = asyncio.Semaphore(uploads_in_flight)
@@ -123,7 +133,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
                 f"and is {view.status}"
             )
         address = SourceAddress(request.crate_id, view.document_id, wanted)
-        body = await self._sources.raw(address, found[0].source)
+        try:
+            body = await self._sources.raw(address, found[0].source)
+        except (NotFound, Corrupt) as error:
+            await self._failures.report(request.crate_id, view, found[0], error)
+            raise
         for start in range(0, max(len(body), 1), PIECE_BYTES):
             yield pb.ReadDocumentResponse(body=body[start : start + PIECE_BYTES])
 
@@ -181,10 +195,20 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """List failures, newest first."""
         with outcomes():
             page = requests.failures_page(request)
-        views, after = await self._tables.failures(request.crate_id, page)
+        views, after = await self._tables.failures(request.crate_id, page, open_only=request.open_only)
         return pb.ListFailuresResponse(
             failures=[replies.failure(view) for view in views], next_page_token=requests.page_token(after)
         )
+
+    async def RetryFailure(self, request: pb.RetryFailureRequest, context: object) -> pb.RetryFailureResponse:
+        """Hand a task that was given up to its role again."""
+        result = await self._failures.retry(request.crate_id, request.failure_id)
+        return pb.RetryFailureResponse(position=result.position, unchanged=result.unchanged)
+
+    async def DropFailure(self, request: pb.DropFailureRequest, context: object) -> pb.DropFailureResponse:
+        """Say that a task isn't wanted any more."""
+        result = await self._failures.drop(request.crate_id, request.failure_id)
+        return pb.DropFailureResponse(position=result.position, unchanged=result.unchanged)
 
     async def _put(self, crate_id: str, header: Header, body: bytes) -> pb.PutDocumentResponse:
         return replies.put(await self._documents.put(crate_id, header, body))

@@ -255,6 +255,21 @@ class Bus:
         token = envelope.subject_token(name)
         return await self._readable(stream or topology.KNOWLEDGE, crate, service, aggregate, token)
 
+    async def at(self, stream: str, position: int) -> Event | Poison | None:
+        """The event at a position.
+
+        Args:
+            stream: KNOWLEDGE or SIGNALS.
+            position: Stream sequence.
+
+        Returns:
+            The event, what is wrong with it, or None when nothing stands there.
+
+        Raises:
+            Unavailable: When the log doesn't answer.
+        """
+        return await self._get(stream, {"seq": position})
+
     async def _readable(self, stream: str, crate: str, service: str, aggregate: str, tail: str) -> Event | None:
         envelope.check_tokens(crate, service, aggregate)
         found = await self._last(stream, f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{service}.{aggregate}.{tail}")
@@ -266,14 +281,15 @@ class Bus:
         return f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{self.role}.{aggregate}.>"
 
     async def _last(self, stream: str, subject: str) -> Event | Poison | None:
+        return await self._get(stream, {"last_by_subj": subject})
+
+    async def _get(self, stream: str, wanted: dict[str, str | int]) -> Event | Poison | None:
         try:
             reply = await self.nats.request(
-                f"$JS.API.DIRECT.GET.{stream}",
-                json.dumps({"last_by_subj": subject}).encode(),
-                timeout=_APPEND_TIMEOUT_S,
+                f"$JS.API.DIRECT.GET.{stream}", json.dumps(wanted).encode(), timeout=_APPEND_TIMEOUT_S
             )
         except _TRANSIENT as error:
-            raise Unavailable(f"the log doesn't answer for {subject}: retry") from error
+            raise Unavailable(f"the log doesn't answer for {wanted}: retry") from error
         headers = reply.headers or {}
         if headers.get("Status") == "404":
             return None

@@ -18,7 +18,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
 from services import topology
-from services.kernel import envelope, failures, tasks, telemetry
+from services.kernel import envelope, failures, retries, tasks, telemetry
 from services.kernel.bus import Bus, decode_message
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Settlement, outcome
@@ -66,7 +66,7 @@ def consumer_config(role: str, step: Step) -> api.ConsumerConfig:
     """The one configuration of a step's durable consumer, applied at start against drift."""
     return api.ConsumerConfig(
         durable_name=f"{role}-{step.name}",
-        filter_subjects=filters(step.events),
+        filter_subjects=filters((*step.events, topology.TASK_RETRIED)),
         deliver_policy=api.DeliverPolicy.ALL,
         ack_policy=api.AckPolicy.EXPLICIT,
         ack_wait=ACK_WAIT_S,
@@ -216,8 +216,14 @@ class _Pool:
             self._held.pop(id(message), None)
             self._room.set()
 
-    async def _handle(self, event: Event, message: Msg) -> None:
+    async def _handle(self, read: Event, message: Msg) -> None:
+        event = read
         try:
+            handed = await retries.handed_over(self._bus, read)
+            if handed is None or handed.name not in self._step.events:
+                await message.ack()
+                return
+            event = handed
             async with self._turns.of(f"{event.crate}/{event.aggregate}"):
                 with telemetry.handling(self._bus.role, event):
                     await self._step.handle(event)

@@ -119,3 +119,35 @@ def test_an_orphaned_process(used: Path) -> None:
         orphan.wait()
     assert list(found) == ["orphaned process"]
     assert f"pid {orphan.pid}" in found["orphaned process"]
+
+
+def test_a_damaged_pack_a_failed_document_and_what_to_do(tmp_path: Path) -> None:
+    let_through(tmp_path)
+    data, note = tmp_path / "data", tmp_path / "note.txt"
+    note.write_text("The depot opens at seven.")
+    with up(data):
+        document = result("ingest", str(note), data_dir=data)["documents"][0]["document_id"]
+        (pack,) = (data / "blobs" / "main").glob(f"*/{document},1,source,*")
+        pack.write_bytes(pack.read_bytes()[:-1] + b"!")
+        assert findings(data) == {}
+        found = findings(data, "--packs")
+        assert list(found) == ["pack"]
+        assert document in found["pack"]
+        # An answer cites the original bytes, so whoever asks finds the damage and marks the document.
+        assert run("ask", "When does the depot open?", data_dir=data).returncode != 0
+        named = findings(data)["failure"]
+        assert "document note.txt" in named
+        assert "ingest the document again" in named
+        (failure,) = result("failures", "list", data_dir=data)
+        number = failure["failure_id"]
+        assert failure["state"] == "FAILURE_STATE_OPEN"
+        refused = run("failures", "retry", number, data_dir=data)
+        assert (refused.returncode, "still gone or damaged" in refused.stderr) == (3, True)
+        assert result("ingest", str(note), data_dir=data)["outcomes"] == {"rechunked": 1}
+        assert "seven" in result("ask", "When does the depot open?", data_dir=data)["text"]
+        assert findings(data) == {}
+        assert number in run("failures", data_dir=data).stdout
+        assert "superseded at" in run("failures", "list", data_dir=data).stdout
+        assert "No" not in run("failures", "list", "--open", data_dir=data).stdout
+        assert result("failures", "drop", "--all", data_dir=data) == []
+        assert run("failures", "drop", data_dir=data).returncode == 3

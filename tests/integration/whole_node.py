@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -90,9 +90,14 @@ class WholeNode:
         server.stop()
         owner.release()
 
-    async def open(self) -> None:
-        """Start the node."""
-        self.node = Node(settings=self.settings, wires=wires(topology.ROLE_NAMES), identify=self._identify)
+    async def open(self, *, without: Sequence[str] = ()) -> None:
+        """Start the node.
+
+        Args:
+            without: Roles that are away.
+        """
+        roles = [role for role in topology.ROLE_NAMES if role not in without]
+        self.node = Node(settings=self.settings, wires=wires(roles), identify=self._identify)
         await self.node.start()
         self.channel = channels.channel(self.settings.listen)
         self.ingest = pb_grpc.IngestServiceStub(self.channel)
@@ -104,6 +109,11 @@ class WholeNode:
         await self.bus.close()
         await self.channel.close()
         await self.node.stop()
+
+    async def reopen(self, *, without: Sequence[str] = ()) -> None:
+        """Stop the node and start it again."""
+        await self.close()
+        await self.open(without=without)
 
     @property
     def nats(self) -> Nats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from google.protobuf.message import Message
@@ -14,7 +14,7 @@ from services.ingest.commands.log import ATTEMPTS, Decided, Journal, contended
 from services.ingest.commands.outcomes import outcomes
 from services.ingest.domain import documents, headers
 from services.ingest.domain.chunking import ChunkSettings, limited
-from services.ingest.domain.documents import Held, Manifest, Prepared, PutDecision, PutOutcome
+from services.ingest.domain.documents import Held, Manifest, Prepared, PutDecision, PutOutcome, Status
 from services.ingest.domain.headers import Header
 from services.ingest.domain.values import EndResult, PutResult, PutState, SourceAddress, Submitted
 from services.ingest.ports import Preparer, Sources, Tables
@@ -157,6 +157,9 @@ class Documents:
         for _ in range(ATTEMPTS):
             chunking, notices = _chunking(put.header, state)
             decision = documents.decide_put(state.held, digest=put.digest, chunking=chunking)
+            if decision.outcome is PutOutcome.UNCHANGED and not await self._intact(put, state.held):
+                damaged = replace(state.held, status=Status.FAILED) if state.held else None
+                decision = documents.decide_put(damaged, digest=put.digest, chunking=chunking)
             position = state.held.position if state.held else None
             if decision.outcome is not PutOutcome.UNCHANGED:
                 position = await self._record_put(put, state.held, decision, chunking)
@@ -173,6 +176,12 @@ class Documents:
             if state.submitted is not None:
                 return _repeated(state.submitted)
         raise contended(f"document {put.header.source_id!r}")
+
+    async def _intact(self, put: _Put, held: Held | None) -> bool:
+        """Whether what was stored of an unchanged document can still be read: putting it again mends it otherwise."""
+        if held is None or held.source is None or held.status is Status.PENDING:
+            return True
+        return await self._sources.intact(SourceAddress(put.crate_id, put.document_id, held.revision), held.source)
 
     async def _record_put(
         self, put: _Put, held: Held | None, decision: PutDecision, chunking: ChunkSettings

@@ -150,6 +150,8 @@ _INGEST = {
     "WatchProgress": _one(
         READER, lambda of: ingest.WatchProgressRequest(crate_id=of.crate, job_id=of.job, document_ids=[of.document])
     ),
+    "RetryFailure": _one(WRITER, lambda of: ingest.RetryFailureRequest(crate_id=of.crate, failure_id=of.failure)),
+    "DropFailure": _one(WRITER, lambda of: ingest.DropFailureRequest(crate_id=of.crate, failure_id=of.failure)),
     "ListFailures": _one(READER, lambda of: ingest.ListFailuresRequest(crate_id=of.crate)),
 }
 _INDEX = {
