@@ -18,6 +18,12 @@ from services.cli.client import DEFAULT_CRATE, DEFAULT_DATA_DIR, Address, Client
 from services.cli.output import Exit, JsonFlag, as_dict, errors, explained, fail, print_json, print_table, say
 from services.kernel.errors import Rejected
 
+# What concerns one file only: the others are sent all the same.
+_REFUSALS = (
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.UNIMPLEMENTED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+)
 _UNARY_BYTES = 1024 * 1024
 _SENDERS = 8
 _PAGE = 500
@@ -164,7 +170,7 @@ def _send(client: Client, crate: str, file: _File, template: ingest_service_pb2.
     except OSError as error:
         return _Sent(file, None, f"can't be read: {error.strerror}")
     except grpc.RpcError as error:
-        if error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED):
+        if error.code() in _REFUSALS:
             return _Sent(file, None, error.details() or error.code().name)
         raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from functools import partial
 
 from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
@@ -18,6 +19,7 @@ from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
 from services.ingest.commands.failures import Failures
 from services.ingest.commands.log import Journal
+from services.ingest.commands.quotas import Limits, Quotas
 from services.ingest.domain.providers import ProviderPolicy
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
 from services.ingest.servicer import IngestServicer
@@ -55,7 +57,7 @@ async def wire(context: Context) -> Role:
         sources=sources,
         preparer=preparer,
         clock=utc_now,
-        max_in_flight=settings.puts_in_flight,
+        quotas=_quotas(tables, settings),
     )
     servicer = IngestServicer(
         crates=Crates(
@@ -79,6 +81,16 @@ async def wire(context: Context) -> Role:
         background=(_submissions(context, documents, settings).run,),
         close=(preparer.close,),
     )
+
+
+def _quotas(tables: PostgresTables, settings: IngestSettings) -> Quotas:
+    limits = Limits(
+        documents=settings.crate_documents,
+        size_bytes=settings.crate_bytes,
+        puts_in_flight=settings.crate_puts_in_flight,
+        turns=settings.puts_in_flight,
+    )
+    return Quotas(tables=tables, limits=limits, clock=time.monotonic)
 
 
 def _preparer(settings: IngestSettings) -> ProcessPreparer:

@@ -20,6 +20,7 @@ from services.ingest.domain.values import (
     PutState,
     Selection,
     SourceAddress,
+    Usage,
 )
 from services.kernel.bus import Appended
 from services.kernel.envelope import Event
@@ -62,6 +63,9 @@ class Tables(Protocol):
 
     async def counts(self, selection: Selection) -> Counts:
         """How far the pipeline is."""
+
+    async def usage(self, crate_id: str) -> Usage:
+        """What a crate uses of its quotas."""
 
     async def failure(self, crate_id: str, failure_id: int) -> FailureView | None:
         """One failure."""

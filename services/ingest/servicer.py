@@ -18,6 +18,7 @@ from services.ingest.domain.headers import Header
 from services.ingest.domain.values import DocumentView, SourceAddress
 from services.ingest.ports import Sources, Tables
 from services.kernel.errors import Corrupt, NotAvailableYet, NotFound, Rejected, Unavailable
+from services.kernel.turns import FairTurns
 
 MAX_PUT_BYTES: Final = 1024 * 1024
 MAX_PIECE_BYTES: Final = 1024 * 1024
@@ -54,7 +55,8 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         self._failures = failures
         self._tables = tables
         self._sources = sources
-        self._uploads = asyncio.Semaphore(uploads_in_flight)
+        # A crate that sends slowly holds up itself.
+        self._uploads = FairTurns(total=uploads_in_flight, per_crate=max(1, uploads_in_flight // 2))
 
     async def CreateCrate(self, request: pb.CreateCrateRequest, context: object) -> pb.CreateCrateResponse:
         """Create a crate."""
@@ -99,8 +101,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         self, pieces: AsyncIterator[pb.UploadDocumentRequest], context: object
     ) -> pb.UploadDocumentResponse:
         """Record a document that comes in pieces."""
-        async with self._uploads:
-            first, body = await _receive(pieces)
+        first = await anext(aiter(pieces), None)
+        if first is None:
+            raise Rejected("the upload is empty: send a header, then the body in pieces")
+        async with self._uploads.of(first.crate_id):
+            body = await _receive(first, pieces)
             result = await self._put(first.crate_id, _header(first.header), body)
         return pb.UploadDocumentResponse(result=result)
 
@@ -240,15 +245,11 @@ def _header(message: pb.DocumentHeader) -> Header:
         return requests.header(message)
 
 
-async def _receive(pieces: AsyncIterator[pb.UploadDocumentRequest]) -> tuple[pb.UploadDocumentRequest, bytes]:
-    first: pb.UploadDocumentRequest | None = None
+async def _receive(first: pb.UploadDocumentRequest, pieces: AsyncIterator[pb.UploadDocumentRequest]) -> bytes:
+    if first.WhichOneof("part") != "header":
+        raise Rejected("the first message of an upload must be its header: send it before the body")
     body = bytearray()
     async for piece in pieces:
-        if first is None:
-            first = piece
-            if piece.WhichOneof("part") != "header":
-                raise Rejected("the first message of an upload must be its header: send it before the body")
-            continue
         if piece.WhichOneof("part") != "body":
             raise Rejected("an upload has one header: send only pieces of the body after it")
         if len(piece.body) > MAX_PIECE_BYTES:
@@ -258,6 +259,4 @@ async def _receive(pieces: AsyncIterator[pb.UploadDocumentRequest]) -> tuple[pb.
             raise Rejected(
                 f"the body of {first.header.source_id[:80]!r} is over {MAX_UPLOAD_BYTES} bytes: split the document"
             )
-    if first is None:
-        raise Rejected("the upload is empty: send a header, then the body in pieces")
-    return first, bytes(body)
+    return bytes(body)

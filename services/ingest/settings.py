@@ -14,6 +14,9 @@ class IngestSettings(LayeredSettings):
         packaged_model: Name of the embedding model that comes with the server.
         packaged_dimension: Length of its vectors.
         puts_in_flight: Puts in work at once.
+        crate_documents: Most documents of a crate that are not erased; 0 for no bound.
+        crate_bytes: Most bytes of a crate's originals and their text, all revisions; 0 for no bound.
+        crate_puts_in_flight: Most puts of a crate accepted at once, those that wait included; 0 for no bound.
         uploads_in_flight: Uploads in work at once, each of which holds its body in memory.
         thread_above_bytes: Smaller bodies are read in the event loop.
         process_above_bytes: Larger bodies are read in a process of their own, one by one.
@@ -25,6 +28,9 @@ class IngestSettings(LayeredSettings):
     packaged_model: str = "all-MiniLM-L6-v2-int8"
     packaged_dimension: int = 384
     puts_in_flight: int = 64
+    crate_documents: int = 1_000_000
+    crate_bytes: int = 256 * 1024**3
+    crate_puts_in_flight: int = 256
     uploads_in_flight: int = 2
     thread_above_bytes: int = 4 * 1024
     process_above_bytes: int = 64 * 1024

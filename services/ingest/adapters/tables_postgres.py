@@ -21,6 +21,7 @@ from services.ingest.domain.values import (
     Placed,
     PutState,
     Selection,
+    Usage,
 )
 from services.kernel.db import Database, advance
 from services.kernel.errors import Unavailable
@@ -67,6 +68,10 @@ _FAILURES: Final = """
 select f.*, coalesce(d.source_id, '') source_id from failures f
 left join documents d using (crate_id, document_id)
 where f.crate_id = $1 and f.failure_id < $2 and (f.state = 'open' or not $4) order by f.failure_id desc limit $3
+"""
+_USAGE: Final = """
+select (select count(*) from documents where crate_id = $1 and status <> 'erased') documents,
+    (select coalesce(sum(source_bytes), 0)::bigint from revisions where crate_id = $1) size_bytes
 """
 _FAILURE: Final = """
 select f.*, coalesce(d.source_id, '') source_id from failures f
@@ -211,6 +216,12 @@ class PostgresTables:
             chunks_embedded=work["records"],
             watermark=watermark or 0,
         )
+
+    @_answering
+    async def usage(self, crate_id: str) -> Usage:
+        """See `Tables`."""
+        row = await self._pool.fetchrow(_USAGE, crate_id)
+        return Usage(row["documents"], row["size_bytes"])
 
     @_answering
     async def failure(self, crate_id: str, failure_id: int) -> FailureView | None:

@@ -196,6 +196,27 @@ class Page:
     after: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a crate uses of its quotas.
+
+    Attributes:
+        documents: Documents that are not erased.
+        size_bytes: Source packs of all revisions that are kept.
+    """
+
+    documents: int
+    size_bytes: int
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together."""
+        return Usage(self.documents + other.documents, self.size_bytes + other.size_bytes)
+
+    def __sub__(self, other: Usage) -> Usage:
+        """This without the other."""
+        return Usage(self.documents - other.documents, self.size_bytes - other.size_bytes)
+
+
 Fact = CrateRow | JobRow | DocumentFact
 
 
