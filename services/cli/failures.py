@@ -12,18 +12,13 @@ from services.cli.client import DEFAULT_CRATE, DEFAULT_DATA_DIR, Address, Client
 from services.cli.output import JsonFlag, as_dict, explained, print_json, print_table, say
 from services.kernel.errors import Rejected
 
-app = typer.Typer(help="Tasks that were given up: list them, hand them to their role again, or drop them.")
+app = typer.Typer(
+    help="Tasks that were given up: list them, hand them to their role again, or drop them.", no_args_is_help=True
+)
 _PAGE = 500
 Ids = Annotated[list[int] | None, typer.Argument(help="Failures by number, as the list shows them.")]
 All = Annotated[bool, typer.Option("--all", help="Every open failure of the crate.")]
 Reply = pb.RetryFailureResponse | pb.DropFailureResponse
-
-
-@app.callback(invoke_without_command=True)
-def default(context: typer.Context) -> None:
-    """List the failures of the crate `main` when no command is named."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_failures)
 
 
 @app.command("list")
