@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 SLOW, QUICK = "slow", "quick"
 DOCUMENTS = 200
 CALL_S = 5.0
+WITHIN_S = 2.0
 SEARCHABLE = pb.DOCUMENT_STATUS_SEARCHABLE
 
 
@@ -70,8 +71,8 @@ async def test_a_slow_provider_does_not_hold_up_another_crate(node: WholeNode) -
     await node.put(QUICK, "single", "The ferry to Texel leaves at eight.")
     await node.until(QUICK, "single", SEARCHABLE)
     _log.info("searchable after %.2f s", clock() - began)
-    # Not one call's time has passed: the slow crate's documents wait for it as before.
-    assert clock() - began < CALL_S
+    # A fraction of one call: nothing of the slow crate had to end first.
+    assert clock() - began < WITHIN_S
     async for counts in node.ingest.WatchProgress(pb.WatchProgressRequest(crate_id=SLOW)):
         assert counts.pending > DOCUMENTS / 2
         break
