@@ -83,6 +83,10 @@ audit: $(STAMP) ## Measure retrieval on a corpus: make audit CORPUS=peps
 bench: $(STAMP) ## Measure speed and memory
 	python -m tests.bench
 
+.PHONY: storm
+storm: $(STAMP) ## Kill processes 200 times while documents come in, and compare
+	python -m tests.storm
+
 .PHONY: clean
 clean: ## Remove what was built and what the demo made
 	rm -rf $(VENV) .demo .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage*

@@ -35,16 +35,113 @@ PUBLISHERS = {
                 "required": ["specversion", "id", "source", "type", "subject"],
                 "properties": {
                     "specversion": {"const": "1.0"},
-                    "id": _STRING | {"description": "With source, the key by which a repeated submission is known."},
+                    "id": _STRING
+                    | {
+                        "description": "With source, the key by which a repeated submission is known, whatever else "
+                        "it holds: it is answered with outcome duplicate, and nothing is done."
+                    },
                     "source": _STRING,
                     "type": {"enum": [f"dev.affidavit.document.{verb}" for verb in ("put", "retire", "erase")]},
                     "subject": _STRING | {"description": "Source id of the document."},
+                    "time": _STRING | {"format": "date-time"},
+                    "jobid": _STRING | {"description": "Ingest job, which must exist; job is another name of it."},
+                    "effectiveat": _STRING | {"format": "date-time"},
                     "datacontenttype": _STRING,
                     "data": {"description": "The document, up to 512 KiB."},
                     "data_base64": _STRING,
                 },
             },
         }
+    },
+}
+
+REPLIES = {
+    "address": None,
+    "description": "Replies to submissions, to the subject that the request names.",
+    "messages": {
+        "reply": {
+            "name": "dev.affidavit.document.reply",
+            "contentType": "application/json",
+            "payload": {
+                "oneOf": [
+                    {
+                        "type": "object",
+                        "required": ["position", "revision", "outcome", "document_id", "notices"],
+                        "properties": {
+                            "position": {
+                                "type": "integer",
+                                "description": "KNOWLEDGE position of the fact that holds.",
+                            },
+                            "revision": {"type": "integer"},
+                            "outcome": {
+                                "enum": [
+                                    "created",
+                                    "replaced",
+                                    "unchanged",
+                                    "rechunked",
+                                    "retired",
+                                    "erased",
+                                    "duplicate",
+                                ]
+                            },
+                            "first_outcome": _STRING
+                            | {"description": "For duplicate: what the first event came to; so are the other fields."},
+                            "document_id": _STRING,
+                            "notices": {"type": "array", "items": _STRING},
+                        },
+                    },
+                    {
+                        "type": "object",
+                        "required": ["error"],
+                        "properties": {
+                            "error": {"type": "object", "properties": {"code": _STRING, "message": _STRING}}
+                        },
+                    },
+                ]
+            },
+        }
+    },
+}
+PROGRESS = {
+    "address": f"{topology.PROGRESS_SUBJECT}.{{crate}}.{{role}}.{{aggregate}}",
+    "description": "Progress of a long task, twice a second while it runs; not stored in a stream, and no event.",
+    "parameters": {
+        "crate": {"description": "Crate id."},
+        "role": {"enum": ["embedder"]},
+        "aggregate": {"description": "Opaque id of the document."},
+    },
+    "messages": {
+        "progress": {
+            "name": "dev.affidavit.progress",
+            "contentType": "application/json",
+            "payload": {
+                "type": "object",
+                "required": ["task", "done"],
+                "properties": {
+                    "task": _STRING | {"description": "<revision>:<settings digest> of the chunks."},
+                    "done": {"type": "integer", "description": "Chunks embedded so far."},
+                },
+            },
+        }
+    },
+}
+
+_OUTSIDE_OF_STREAMS = {
+    "progress.send.embedder": {
+        "action": "send",
+        "channel": {"$ref": "#/channels/progress"},
+        "title": "embedder tells how many chunks of a document are embedded",
+    },
+    "progress.receive.ingest": {
+        "action": "receive",
+        "channel": {"$ref": "#/channels/progress"},
+        "title": "ingest adds what it last heard to the counts of WatchProgress",
+    },
+    "submit.receive.ingest": {
+        "action": "receive",
+        "channel": {"$ref": "#/channels/submit"},
+        "title": "ingest takes submissions and replies {position, revision, outcome} or {error}",
+        "reply": {"address": {"location": "$message.header#/reply"}, "channel": {"$ref": "#/channels/submit-reply"}},
     },
 }
 
@@ -118,12 +215,8 @@ def asyncapi() -> dict[str, Any]:
                     "channel": {"$ref": f"#/channels/{name}"},
                     "title": f"{role.name} follows {row.name}",
                 }
-    channels["submit"] = PUBLISHERS
-    operations["submit.receive.ingest"] = {
-        "action": "receive",
-        "channel": {"$ref": "#/channels/submit"},
-        "title": "ingest takes submissions and replies {position, revision, outcome} or {error}",
-    }
+    channels |= {"progress": PROGRESS, "submit": PUBLISHERS, "submit-reply": REPLIES}
+    operations |= _OUTSIDE_OF_STREAMS
     return {
         "asyncapi": "3.0.0",
         "info": {"title": "affidavit", "version": "0.1.0", "license": {"name": "Apache-2.0"}},

@@ -12,6 +12,8 @@ KNOWLEDGE = "KNOWLEDGE"
 SIGNALS = "SIGNALS"
 SUBJECT_ROOTS = {KNOWLEDGE: "affidavit.k", SIGNALS: "affidavit.s"}
 SUBMIT_SUBJECT = "affidavit.submit"
+# How far long tasks are; outside of both streams, so that nothing of it is kept.
+PROGRESS_SUBJECT = "affidavit.progress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +25,14 @@ class EventType:
         service: Role that emits it and owns its message.
         stream: KNOWLEDGE for facts, SIGNALS for what follows from facts or from use.
         module: Python module of the message.
+        version: Schema version that is written; the log may hold older ones, see services/kernel/upcasting.py.
     """
 
     name: str
     service: str
     stream: str
     module: str
+    version: int = 1
 
     @property
     def type_uri(self) -> str:
@@ -81,6 +85,9 @@ EVENTS: tuple[EventType, ...] = (
     *_events("citation", SIGNALS, "CitationRepaired"),
     *_events("receipt", SIGNALS, "CheckpointSigned", "ReceiptIssued", "AnswerAffected"),
 )
+
+# After it, nothing about its aggregate that came before needs to be done any more.
+ERASURE = ("ingest", "DocumentErased")
 
 # Emitted by every role through the kernel: a fact for the pipeline's services, a signal for the others.
 TASK_FAILED = "TaskFailed"

@@ -12,7 +12,6 @@ from services.kernel.errors import Corrupt, NotFound, Rejected
 
 EVENTS = ("DocumentIngested", "DocumentErased")
 _INGEST = "ingest"
-_SELF = "chunker"
 
 
 class Chunking:
@@ -43,7 +42,9 @@ class Chunking:
 
     async def _cut(self, event: Event, message: ingest_pb.DocumentIngested) -> None:
         key = f"{message.document_id}:{message.revision}:chunked:{message.settings_digest}"
-        if event.deliveries > 1 and await self._is_done(event, key):
+        if event.deliveries > 1 and await self._log.stands(
+            crate=event.crate, aggregate=event.aggregate, name="DocumentChunked", key=key
+        ):
             return
         at = codec.address(event.crate, message)
         try:
@@ -53,7 +54,7 @@ class Chunking:
         try:
             parts = await self._contents.source(at, message.source.id)
         except NotFound:
-            if await self._is_erased(event):
+            if await self._erased_later(event):
                 return
             raise
         try:
@@ -64,14 +65,17 @@ class Chunking:
                 "ingest the document again"
             ) from error
         pack = await self._contents.write_chunks(at, chunks) if count else None
+        # Only now: whoever erases from here on finds our pack.
+        if pack and await self._erased_later(event):
+            await self._contents.erase_chunks(at)
+            return
         await self._log.append_once(
             crate=event.crate, aggregate=event.aggregate, message=codec.chunked(message, count, pack), key=key
         )
 
-    async def _is_done(self, event: Event, key: str) -> bool:
-        last = await self._log.last(crate=event.crate, service=_SELF, aggregate=event.aggregate)
-        return last is not None and last.key == key
-
-    async def _is_erased(self, event: Event) -> bool:
-        last = await self._log.last(crate=event.crate, service=_INGEST, aggregate=event.aggregate)
-        return last is not None and isinstance(last.message, ingest_pb.DocumentErased)
+    async def _erased_later(self, event: Event) -> bool:
+        """Whether this revision was erased, whatever became of the document since."""
+        erased = await self._log.last_named(
+            crate=event.crate, service=_INGEST, aggregate=event.aggregate, name="DocumentErased"
+        )
+        return erased is not None and erased.position > event.position

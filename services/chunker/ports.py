@@ -19,8 +19,16 @@ class Log(Protocol):
     async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
         """The last event of an aggregate, or None."""
 
+    async def last_named(
+        self, *, crate: str, service: str, aggregate: str, name: str, stream: str | None = None
+    ) -> Event | None:
+        """The last event of one kind of an aggregate, or None."""
+
     async def recent(self, *, crate: str, service: str, aggregate: str) -> Event | None:
         """The last event of an aggregate as it was within the last second, or None."""
+
+    async def stands(self, *, crate: str, aggregate: str, name: str, key: str) -> bool:
+        """Whether a fact of this role stands in the log."""
 
     async def append_once(self, *, crate: str, aggregate: str, message: Message, key: str) -> Appended:
         """Append unless the aggregate's last event has this key."""

@@ -1,10 +1,13 @@
-"""Command line: `affidavit up | run | ingest | ask | search | documents | receipt | ... `."""
+"""Command line: `affidavit up | run | ingest | ask | search | documents | receipt | replay | ... `."""
 
 from __future__ import annotations
 
+import io
+import sys
+
 import typer
 
-from services.cli import answers, crates, doctor, documents, failures, node, receipts
+from services.cli import answers, crates, doctor, documents, erasing, failures, node, receipts, replay
 
 app = typer.Typer(
     name="affidavit",
@@ -18,9 +21,10 @@ app.command("run")(node.run)
 app.command("ingest")(documents.ingest)
 app.command("documents")(documents.list_documents)
 app.command("retire")(documents.retire)
-app.command("erase")(documents.erase)
+app.command("erase")(erasing.erase)
 app.command("ask")(answers.ask)
 app.command("search")(answers.search)
+app.command("replay")(replay.replay)
 app.command("doctor")(doctor.doctor)
 app.add_typer(failures.app, name="failures")
 app.add_typer(crates.app, name="crate")
@@ -30,4 +34,8 @@ app.add_typer(receipts.app, name="receipt")
 
 def main() -> None:
     """Console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal's charset may lack a character; that must not cost the rest of the output.
+            stream.reconfigure(errors="backslashreplace")
     app()

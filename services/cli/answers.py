@@ -11,7 +11,7 @@ from affidavit.ingest.v1 import settings_pb2
 from affidavit.query.v1 import query_service_pb2
 
 from services.cli.client import DEFAULT_CRATE, DEFAULT_DATA_DIR, Address, Client, Crate, DataDir
-from services.cli.output import Exit, JsonFlag, as_dict, explained, print_json, say
+from services.cli.output import Exit, JsonFlag, as_dict, explained, print_json, say, say_lines, write_file
 from services.kernel.errors import Rejected
 
 _RETRIEVAL = {"hybrid": 1, "lexical": 2, "semantic": 3}
@@ -38,12 +38,15 @@ def ask(
             retrieval_mode=settings_pb2.RetrievalMode.ValueType(_choice("retrieval", retrieval, _RETRIEVAL)),
         )
         answer = Client(data_dir=data_dir, address=address).query.Ask(request)
-        if receipt is not None and answer.receipt:
-            receipt.write_bytes(answer.receipt)
         if json_output:
             print_json(as_dict(answer))
         else:
-            _show_answer(answer, receipt)
+            _show_answer(answer)
+        # After the answer, which must not be lost because a file can't be written.
+        if receipt is not None and answer.receipt:
+            write_file(receipt, answer.receipt)
+            if not json_output:
+                say(f"         written to {receipt}")
         if answer.status == query_service_pb2.ANSWER_STATUS_NO_ANSWER:
             raise typer.Exit(Exit.NO_ANSWER)
 
@@ -91,8 +94,8 @@ def _choice(name: str, text: str, known: dict[str, int]) -> int:
     return known[text.lower()]
 
 
-def _show_answer(answer: query_service_pb2.AskResponse, receipt: Path | None) -> None:
-    say(answer.text)
+def _show_answer(answer: query_service_pb2.AskResponse) -> None:
+    say_lines(answer.text)
     for citation in answer.citations:
         say()
         say(f"[{citation.marker}] {citation.title}  ({citation.source_id}, revision {citation.revision})")
@@ -113,8 +116,6 @@ def _show_answer(answer: query_service_pb2.AskResponse, receipt: Path | None) ->
     say(f"cursor   {answer.position}")
     _show_lanes(answer.lanes)
     say(f"receipt  {answer.receipt_id or '-'} {answer.receipt_status}")
-    if receipt is not None and answer.receipt:
-        say(f"         written to {receipt}")
 
 
 def _show_lanes(lanes: object) -> None:

@@ -13,7 +13,7 @@ from affidavit.query.v1.query_service_pb2_grpc import QueryServiceStub
 from affidavit.receipt.v1.receipt_service_pb2_grpc import ReceiptServiceStub
 
 from services.embedded.folder import Endpoints
-from services.kernel.channels import OPTIONS
+from services.kernel.channels import OPTIONS, check_port
 
 DEFAULT_DATA_DIR = Path("affidavit-data")
 DataDir = Annotated[
@@ -30,6 +30,8 @@ class Client:
     """Stubs of the services that people talk to."""
 
     def __init__(self, *, data_dir: Path, address: str) -> None:
+        if address:
+            check_port(address)
         self._roles = {} if address else Endpoints.read(data_dir).roles
         self._address = address
         self._channels: dict[str, grpc.Channel] = {}

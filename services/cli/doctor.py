@@ -6,50 +6,29 @@ import contextlib
 import fcntl
 import os
 import shutil
-import socket
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from itertools import islice
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import grpc
 import typer
-from affidavit.ingest.v1 import ingest_service_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from services.cli.client import DEFAULT_DATA_DIR, Address, Client, DataDir
-from services.cli.failures import failures
-from services.cli.output import Exit, JsonFlag, print_json, say
+from services.cli.client import DEFAULT_DATA_DIR, Address, DataDir
+from services.cli.findings import Finding, of_crates
+from services.cli.output import Exit, JsonFlag, explained, print_json, say
 from services.embedded import children
 from services.embedded.folder import Endpoints
-from services.kernel.errors import Unavailable
+from services.kernel import addresses, channels
+from services.kernel.errors import Failure, Rejected, Unavailable
 
 if TYPE_CHECKING:
     from services.kernel.settings import NodeSettings
 
 # Services and settings are imported where they are used: every command would wait for them otherwise.
-# Failures that are named one by one.
-_NAMED = 10
 _LOW_BYTES = 2 * 1024**3
 _FULL_BYTES = 200 * 1024**2
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is wrong.
-
-    Attributes:
-        part: What it is about.
-        problem: What was found.
-        remedy: What to do.
-        fatal: False for a warning.
-    """
-
-    part: str
-    problem: str
-    remedy: str
-    fatal: bool = True
 
 
 Check = Callable[["NodeSettings", bool], Iterator[Finding]]
@@ -63,26 +42,44 @@ def doctor(
     json_output: JsonFlag = False,
 ) -> None:
     """Look for what keeps affidavit from working; exit code 0 when nothing was found."""
-    from services.kernel.settings import NodeSettings
-
-    settings = NodeSettings(data_dir=data_dir.absolute())
-    serve = address or listen or settings.listen
-    settings = settings.model_copy(update={"listen": serve})
-    running = _is_owned(settings.data_dir)
-    checks = (*CHECKS, _check_packs) if packs else CHECKS
-    findings = [finding for check in checks for finding in check(settings, running)]
-    if json_output:
-        print_json({"running": running, "findings": [asdict(finding) for finding in findings]})
-    else:
-        say(f"data folder  {settings.data_dir}")
-        say(f"node         {'running' if running else 'not running'}")
-        for finding in findings:
-            say(f"{'problem' if finding.fatal else 'warning'}: {finding.part}: {finding.problem}")
-            say(f"         do: {finding.remedy}")
-        if not findings:
-            say("nothing wrong was found")
+    with explained():
+        settings, findings = _read_settings(data_dir.absolute(), address or listen)
+        running = _is_owned(settings.data_dir)
+        checks = (*CHECKS, _check_packs) if packs else CHECKS
+        # Nothing of what the others look at is sure while the settings can't be read.
+        findings += [finding for check in checks if not findings for finding in check(settings, running)]
+        if json_output:
+            print_json({"running": running, "findings": [asdict(finding) for finding in findings]})
+        else:
+            _show(settings.data_dir, running, findings)
     if any(finding.fatal for finding in findings):
         raise typer.Exit(Exit.FAULT)
+
+
+def _show(data_dir: Path, running: bool, findings: list[Finding]) -> None:
+    say(f"data folder  {data_dir}")
+    say(f"node         {'running' if running else 'not running'}")
+    for finding in findings:
+        say(f"{'problem' if finding.fatal else 'warning'}: {finding.part}: {finding.problem}")
+        say(f"         do: {finding.remedy}")
+    if not findings:
+        say("nothing wrong was found")
+
+
+def _read_settings(data_dir: Path, listen: str) -> tuple[NodeSettings, list[Finding]]:
+    from services.embedded import settings as all_settings
+    from services.kernel.settings import NodeSettings
+
+    try:
+        settings = NodeSettings(data_dir=data_dir)
+        if listen:
+            channels.check_port(listen)
+            settings = settings.model_copy(update={"listen": listen})
+        all_settings.check(settings)
+    except Rejected as error:
+        found = Finding("settings", error.message, "correct it; nothing else was looked at")
+        return NodeSettings.model_construct(data_dir=data_dir), [found]
+    return settings, []
 
 
 def _check_disk(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
@@ -99,17 +96,11 @@ def _check_disk(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
 def _check_port(settings: NodeSettings, running: bool) -> Iterator[Finding]:
     if running:
         return
-    host, _, port = settings.listen.rpartition(":")
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host.strip("[]"), int(port)))
-        except OSError as error:
-            yield Finding(
-                "address",
-                f"{settings.listen} is taken by another program ({error.strerror})",
-                "stop that program, or choose another address with --listen",
-            )
+    try:
+        addresses.check_free(settings.listen)
+    except Failure as error:
+        problem, _, remedy = error.message.rpartition(": ")
+        yield Finding("address", problem, remedy)
 
 
 def _check_folder(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
@@ -180,29 +171,6 @@ def _check_services(settings: NodeSettings, running: bool) -> Iterator[Finding]:
                 yield Finding("services", f"{address} is not ready", "wait; if it stays so, look at the node's output")
 
 
-def _check_failures(settings: NodeSettings, running: bool) -> Iterator[Finding]:
-    if not running:
-        return
-    try:
-        client = Client(data_dir=settings.data_dir, address="")
-        for crate in client.ingest.ListCrates(ingest_service_pb2.ListCratesRequest(), timeout=5).crates:
-            found = list(islice(failures(client, crate.crate_id, open_only=True), _NAMED + 1))
-            for failure in found[:_NAMED]:
-                task = failure.task
-                what = f"document {failure.source_id or task.document_id}, " if task.document_id else ""
-                yield Finding(
-                    "failure",
-                    f"failure {failure.failure_id} of crate {crate.crate_id}: {what}{task.service}: {task.reason}",
-                    f"remove the cause, then `affidavit failures retry {failure.failure_id} --crate {crate.crate_id}`, "
-                    "or ingest the document again, or drop the failure",
-                )
-            if len(found) > _NAMED:
-                yield Finding("failure", f"crate {crate.crate_id} has more failures", "see `affidavit failures list`")
-    except (Unavailable, grpc.RpcError):
-        # What keeps the services from answering is another check's finding.
-        return
-
-
 def _check_packs(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
     from services.kernel.blobs import FolderBlobs, blob_names
     from services.kernel.packs import pack_id
@@ -222,6 +190,13 @@ def _check_packs(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
     blobs.close()
 
 
+def _check_crates(settings: NodeSettings, running: bool) -> Iterator[Finding]:
+    # Without its addresses the node is still on its way up, which `_check_services` says.
+    with contextlib.suppress(Unavailable):
+        if running:
+            yield from of_crates(Endpoints.read(settings.data_dir))
+
+
 CHECKS: tuple[Check, ...] = (
     _check_disk,
     _check_folder,
@@ -230,7 +205,7 @@ CHECKS: tuple[Check, ...] = (
     _check_key,
     _check_model,
     _check_services,
-    _check_failures,
+    _check_crates,
 )
 
 
@@ -252,12 +227,20 @@ def _is_owned(folder: Path) -> bool:
 
 
 def _processes_of(folder: Path) -> Iterator[tuple[int, str]]:
-    mark = f"{folder}/".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            command = (entry / "cmdline").read_bytes()
-            # A server's own children carry its arguments only at the top of the tree, so each is named once.
-            if mark in command and (name := Path(command.split(b"\0")[0].decode(errors="replace")).name):
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+            if name := _name_on(folder, [os.fsdecode(part) for part in command]):
                 yield int(entry.name), name
+
+
+def _name_on(folder: Path, command: list[str]) -> str:
+    """Name of a process that works on a data folder, or ""."""
+    # Only a node starts roles as a module: another command on the same folder is no part of it.
+    if command[1:4] == ["-m", "services.cli", "run"]:
+        roles = command[4 : command.index("--data-dir")] if "--data-dir" in command else []
+        return " ".join(roles) if str(folder) in command else ""
+    # A server's own children carry its arguments only at the top of the tree, so each is named once.
+    return Path(command[0]).name if any(f"{folder}/" in part for part in command) else ""

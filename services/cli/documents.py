@@ -1,13 +1,12 @@
-"""`ingest`, `documents`, `retire` and `erase`."""
+"""`ingest`, `documents` and `retire`."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import grpc
 import typer
@@ -15,7 +14,20 @@ from affidavit.ingest.v1 import ingest_service_pb2
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from services.cli.client import DEFAULT_CRATE, DEFAULT_DATA_DIR, Address, Client, Crate, DataDir
-from services.cli.output import Exit, JsonFlag, as_dict, errors, explained, fail, print_json, print_table, say
+from services.cli.files import File, Found, find
+from services.cli.output import (
+    Exit,
+    JsonFlag,
+    as_dict,
+    errors,
+    explained,
+    fail,
+    print_json,
+    print_table,
+    printable,
+    say,
+    warn,
+)
 from services.kernel.errors import Rejected
 
 # What concerns one file only: the others are sent all the same.
@@ -31,14 +43,8 @@ SourceId = Annotated[str, typer.Argument(help="Source id, or the document's own 
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    path: Path
-    source_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Sent:
-    file: _File
+    file: File
     reply: ingest_service_pb2.PutDocumentResponse | None
     error: str
 
@@ -48,25 +54,31 @@ def ingest(
     crate: Crate = DEFAULT_CRATE,
     job: Annotated[str, typer.Option("--job", help="Ingest job whose chunk settings hold.")] = "",
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until everything can be searched.")] = True,
+    prefix: Annotated[str, typer.Option("--prefix", help="Put before every source id, for example 'wiki/'.")] = "",
     media_type: Annotated[str, typer.Option(help="Media type of all files; guessed by default.")] = "",
     charset: Annotated[str, typer.Option(help="Charset of all files; found out by default.")] = "",
     data_dir: DataDir = DEFAULT_DATA_DIR,
     address: Address = "",
     json_output: JsonFlag = False,
 ) -> None:
-    """Put documents in: new ones are added, changed ones replace their last revision, others are left alone."""
+    """Put documents in: new ones are added, changed ones replace their last revision, others are left alone.
+
+    A document's source id is the file's path below the folder that you name, or its name when you name the file.
+    """
     with explained():
-        client = Client(data_dir=data_dir, address=address)
-        files = list(_files(paths))
-        if not files:
+        found = find(paths, prefix=prefix)
+        for skip in found.skipped if not json_output else ():
+            warn(f"skipped: {skip.path} {skip.reason}")
+        if not found.files:
             raise Rejected("there is no file in what you named: nothing was done")
+        client = Client(data_dir=data_dir, address=address)
         header = ingest_service_pb2.DocumentHeader(media_type=media_type, charset=charset, job_id=job)
         with _progress(json_output) as progress:
-            sent = _send_all(client, crate, files, header, progress)
+            sent = _send_all(client, crate, found.files, header, progress)
             accepted = [item.reply.document_id for item in sent if item.reply is not None]
             counts = _wait(client, crate, accepted, progress) if wait and accepted else None
         failed = _failed(client, crate, accepted) if wait else []
-        _report(sent, counts, failed, json_output)
+        _report(found, sent, counts, failed, json_output)
 
 
 def list_documents(
@@ -80,7 +92,7 @@ def list_documents(
     with explained():
         client = Client(data_dir=data_dir, address=address)
         if source_id:
-            request = ingest_service_pb2.GetDocumentRequest(crate_id=crate, **_which(source_id))
+            request = ingest_service_pb2.GetDocumentRequest(crate_id=crate, **which(source_id))
             _show_document(client.ingest.GetDocument(request).document, json_output)
             return
         found = list(_documents(client, crate))
@@ -103,43 +115,17 @@ def retire(
 ) -> None:
     """Take a document out of force: it isn't found any more, its history stays."""
     with explained():
-        request = ingest_service_pb2.RetireDocumentRequest(crate_id=crate, **_which(source_id))
-        reply = Client(data_dir=data_dir, address=address).ingest.RetireDocument(request)
+        request = ingest_service_pb2.RetireDocumentRequest(crate_id=crate, **which(source_id))
+        client = Client(data_dir=data_dir, address=address)
+        reply = client.ingest.RetireDocument(request)
         if json_output:
             print_json(as_dict(reply))
         else:
-            say("was retired already" if reply.unchanged else f"retired at position {reply.position}")
-
-
-def erase(
-    source_id: SourceId,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
-    crate: Crate = DEFAULT_CRATE,
-    data_dir: DataDir = DEFAULT_DATA_DIR,
-    address: Address = "",
-    json_output: JsonFlag = False,
-) -> None:
-    """Delete all content of a document for good; a tombstone stays."""
-    with explained():
-        if not yes and not typer.confirm(f"Erase every revision of {source_id} for good?", err=True):
-            raise Rejected("nothing was erased")
-        request = ingest_service_pb2.EraseDocumentRequest(crate_id=crate, **_which(source_id))
-        reply = Client(data_dir=data_dir, address=address).ingest.EraseDocument(request)
-        if json_output:
-            print_json(as_dict(reply))
-        else:
-            say("was erased already" if reply.unchanged else f"erased at position {reply.position}")
-
-
-def _files(paths: list[Path]) -> Iterator[_File]:
-    for path in paths:
-        if path.is_file():
-            yield _File(path, unicodedata.normalize("NFC", path.name))
-            continue
-        for found in sorted(path.rglob("*")):
-            relative = found.relative_to(path)
-            if found.is_file() and not any(part.startswith(".") for part in relative.parts):
-                yield _File(found, unicodedata.normalize("NFC", relative.as_posix()))
+            say(
+                _already(client, crate, reply.document_id)
+                if reply.unchanged
+                else f"retired at position {reply.position}"
+            )
 
 
 def _progress(quiet: bool) -> Progress:
@@ -148,7 +134,7 @@ def _progress(quiet: bool) -> Progress:
 
 
 def _send_all(
-    client: Client, crate: str, files: list[_File], header: ingest_service_pb2.DocumentHeader, progress: Progress
+    client: Client, crate: str, files: Sequence[File], header: ingest_service_pb2.DocumentHeader, progress: Progress
 ) -> list[_Sent]:
     bar = progress.add_task("sending", total=len(files))
     with ThreadPoolExecutor(max_workers=_SENDERS) as pool:
@@ -159,14 +145,18 @@ def _send_all(
     return sent
 
 
-def _send(client: Client, crate: str, file: _File, template: ingest_service_pb2.DocumentHeader) -> _Sent:
-    header = ingest_service_pb2.DocumentHeader(source_id=file.source_id, uri=file.path.absolute().as_uri())
+def _send(client: Client, crate: str, file: File, template: ingest_service_pb2.DocumentHeader) -> _Sent:
+    if file.refusal:
+        return _Sent(file, None, file.refusal)
+    # No URI: a path on this machine says nothing to others, and would make the same bytes elsewhere another revision.
+    header = ingest_service_pb2.DocumentHeader(source_id=file.source_id)
     header.MergeFrom(template)
     try:
         if file.path.stat().st_size <= _UNARY_BYTES:
             request = ingest_service_pb2.PutDocumentRequest(crate_id=crate, header=header, body=file.path.read_bytes())
             return _Sent(file, client.ingest.PutDocument(request), "")
-        return _Sent(file, client.ingest.UploadDocument(_pieces(crate, file.path, header)).result, "")
+        with file.path.open("rb") as body:
+            return _Sent(file, client.ingest.UploadDocument(_pieces(crate, body, header)).result, "")
     except OSError as error:
         return _Sent(file, None, f"can't be read: {error.strerror}")
     except grpc.RpcError as error:
@@ -176,12 +166,11 @@ def _send(client: Client, crate: str, file: _File, template: ingest_service_pb2.
 
 
 def _pieces(
-    crate: str, path: Path, header: ingest_service_pb2.DocumentHeader
+    crate: str, body: IO[bytes], header: ingest_service_pb2.DocumentHeader
 ) -> Iterator[ingest_service_pb2.UploadDocumentRequest]:
     yield ingest_service_pb2.UploadDocumentRequest(crate_id=crate, header=header)
-    with path.open("rb") as file:
-        while piece := file.read(_UNARY_BYTES):
-            yield ingest_service_pb2.UploadDocumentRequest(crate_id=crate, body=piece)
+    while piece := body.read(_UNARY_BYTES):
+        yield ingest_service_pb2.UploadDocumentRequest(crate_id=crate, body=piece)
 
 
 def _wait(
@@ -205,6 +194,7 @@ def _failed(client: Client, crate: str, document_ids: list[str]) -> list[ingest_
 
 
 def _report(
+    found: Found,
     sent: list[_Sent],
     counts: ingest_service_pb2.WatchProgressResponse | None,
     failed: list[ingest_service_pb2.Document],
@@ -222,6 +212,7 @@ def _report(
                 "files": len(sent),
                 "outcomes": outcomes,
                 "refused": [{"source_id": item.file.source_id, "error": item.error} for item in refused],
+                "skipped": [{"path": printable(str(skip.path)), "reason": skip.reason} for skip in found.skipped],
                 "failed": [as_dict(document) for document in failed],
                 "progress": as_dict(counts) if counts is not None else None,
                 "documents": [
@@ -230,18 +221,35 @@ def _report(
             }
         )
     else:
-        say(f"{len(sent)} files: " + ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items())))
-        for item in sent:
-            for notice in item.reply.notices if item.reply is not None else ():
-                say(f"notice: {item.file.source_id}: {notice}")
-        if counts is not None:
-            say(f"{counts.searchable} searchable, {counts.empty} empty, {counts.failed} failed")
-        for document in failed:
-            say(f"failed: {document.source_id}: {document.revisions[0].failure if document.revisions else 'unknown'}")
+        _show_report(sent, outcomes, counts, failed)
     if refused or failed:
-        for item in refused:
-            errors.print(f"refused: {item.file.source_id}: {item.error}", markup=False)
-        fail(f"{len(refused) + len(failed)} of {len(sent)} files did not get in; the others did", Exit.PARTIAL)
+        missing = len(refused) + len(failed)
+        rest = "; the others did" if missing < len(sent) else ""
+        fail(f"{missing} of {_files(len(sent))} did not get in{rest}", Exit.PARTIAL)
+
+
+def _show_report(
+    sent: list[_Sent],
+    outcomes: dict[str, int],
+    counts: ingest_service_pb2.WatchProgressResponse | None,
+    failed: list[ingest_service_pb2.Document],
+) -> None:
+    refused = [item for item in sent if item.reply is None]
+    known = sorted(outcomes.items()) + ([("refused", len(refused))] if refused else [])
+    say(f"{_files(len(sent))}: " + ", ".join(f"{count} {name}" for name, count in known))
+    for item in sent:
+        for notice in item.reply.notices if item.reply is not None else ():
+            say(f"notice: {item.file.source_id}: {notice}")
+    if counts is not None:
+        say(f"{counts.searchable} searchable, {counts.empty} empty, {counts.failed} failed")
+    for document in failed:
+        say(f"failed: {document.source_id}: {document.revisions[0].failure if document.revisions else 'unknown'}")
+    for item in refused:
+        warn(f"refused: {item.file.source_id}: {item.error}")
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
 
 
 def _documents(
@@ -259,9 +267,18 @@ def _documents(
             return
 
 
-def _which(name: str) -> dict[str, str]:
+def which(name: str) -> dict[str, str]:
+    """Fields of a request that name a document, by its id when the name looks like one."""
     is_id = len(name) == 32 and all(digit in "0123456789abcdef" for digit in name)
     return {"document_id" if is_id else "source_id": name}
+
+
+def _already(client: Client, crate: str, document_id: str) -> str:
+    request = ingest_service_pb2.GetDocumentRequest(crate_id=crate, document_id=document_id)
+    status = client.ingest.GetDocument(request).document.status
+    if status == ingest_service_pb2.DOCUMENT_STATUS_ERASED:
+        return "was erased: there is nothing left to retire"
+    return "was retired already"
 
 
 def _status(status: ingest_service_pb2.DocumentStatus.ValueType) -> str:

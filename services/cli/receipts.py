@@ -10,7 +10,7 @@ from affidavit.receipt.v1 import receipt_service_pb2
 from affidavit.verify import cli as verifier
 
 from services.cli.client import DEFAULT_CRATE, DEFAULT_DATA_DIR, Address, Client, Crate, DataDir
-from services.cli.output import JsonFlag, as_dict, explained, print_json, say
+from services.cli.output import JsonFlag, as_dict, explained, print_json, say, say_lines, write_file
 
 app = typer.Typer(help="Show, export and verify receipts.", no_args_is_help=True)
 
@@ -28,16 +28,16 @@ def show(
     with explained():
         request = receipt_service_pb2.GetReceiptRequest(crate_id=crate, receipt_id=receipt)
         found = Client(data_dir=data_dir, address=address).receipt.GetReceipt(request)
-        if output is not None:
-            output.write_bytes(found.bundle)
         if json_output:
             print_json(as_dict(found))
-            return
-        say(found.view_json)
-        if not found.disclosed:
-            say("texts were erased or withheld; the commitments stay")
+        else:
+            say_lines(found.view_json)
+            if not found.disclosed:
+                say("texts were erased or withheld; the commitments stay")
         if output is not None:
-            say(f"written to {output}")
+            write_file(output, found.bundle)
+            if not json_output:
+                say(f"written to {output}")
 
 
 @app.command("keys")
@@ -53,12 +53,13 @@ def keys(
         request = receipt_service_pb2.ListKeysRequest(crate_id=crate)
         found = Client(data_dir=data_dir, address=address).receipt.ListKeys(request)
         if output is not None:
-            output.write_bytes(found.keys_file)
-            say(f"written to {output}")
-        elif json_output:
+            write_file(output, found.keys_file)
+        if json_output:
             print_json(as_dict(found))
+        elif output is not None:
+            say(f"written to {output}")
         else:
-            say(found.keys_file.decode(errors="replace"))
+            say_lines(found.keys_file.decode(errors="replace"))
 
 
 @app.command(

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from services.embedded.folder import DataFolder
+from services.embedded.nats_users import USERS
+from services.kernel import scrub
 from services.kernel.errors import Unavailable
 
 _START_S = 60.0
@@ -38,15 +40,19 @@ class Child:
     Attributes:
         name: For messages.
         log: File that its output goes to.
+        stop_signal: Asks it to stop.
+        orphan_signal: Sent by the kernel when we have ended without stopping it.
     """
 
     stop_signal = signal.SIGTERM
+    orphan_signal = signal.SIGTERM
 
     def __init__(self, *, name: str, log: Path, user: str | None = None) -> None:
         self.name = name
         self.log = log
         self._user = user
         self._process: subprocess.Popen[bytes] | None = None
+        self._told = 0.0
 
     @property
     def pid(self) -> int:
@@ -76,23 +82,30 @@ class Child:
             Unavailable: When it doesn't; the message quotes its log.
         """
         await self.prepare()
-        self._process = _spawn(self.command(), log=self.log, user=self._user, stop_signal=self.stop_signal)
+        self._told = 0.0
+        self._process = _spawn(self.command(), log=self.log, user=self._user, orphan_signal=self.orphan_signal)
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline and self.alive:
             if await self.ready():
                 return
             await asyncio.sleep(_POLL_S)
-        self.stop()
+        await asyncio.to_thread(self.stop)
         tail = self.log.read_text(errors="replace").strip().splitlines()[-3:]
         raise Unavailable(f"{self.name} did not start; its log {self.log} ends: {' | '.join(tail) or 'empty'}")
 
+    def tell(self) -> None:
+        """Tell it to stop, and don't wait: those that were told together end together."""
+        if self._process is not None and self.alive and not self._told:
+            self._process.send_signal(self.stop_signal)
+            self._told = time.monotonic()
+
     def stop(self) -> None:
-        """Stop it; kill it only when it doesn't."""
+        """Stop it; kill it only when it doesn't within ten seconds after it was told."""
         if self._process is None or not self.alive:
             return
-        self._process.send_signal(self.stop_signal)
+        self.tell()
         try:
-            self._process.wait(_STOP_S)
+            self._process.wait(max(self._told + _STOP_S - time.monotonic(), 0.1))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(_STOP_S)
@@ -139,7 +152,7 @@ class NatsServer(Server):
         """Write its configuration."""
         (self._home / "nats-server.conf").write_text(
             f"listen: 127.0.0.1:{self.port}\nmax_payload: 1MB\n"
-            f'jetstream {{ store_dir: "{self._home / "store"}", sync_interval: always }}\n'
+            f'jetstream {{ store_dir: "{self._home / "store"}", sync_interval: always }}\n{USERS}'
         )
 
     def command(self) -> Sequence[Path | str]:
@@ -155,6 +168,7 @@ class Postgres(Server):
     """The tables' server, run as another user when we are root."""
 
     stop_signal = signal.SIGINT
+    orphan_signal = signal.SIGINT
 
     def __init__(self, folder: DataFolder, *, fsync: bool = True) -> None:
         super().__init__(name="postgres", log=folder / "run" / "postgres.log", user=service_user())
@@ -189,10 +203,21 @@ class Postgres(Server):
         # An empty value turns the socket off; the address is TCP in any case.
         socket_folder = self._home if len(str(self._home)) <= _MAX_SOCKET_FOLDER else ""
         options = ["max_connections=80", "shared_buffers=96MB", "listen_addresses=127.0.0.1"]
+        # What is erased must go: log files are removed rather than kept for reuse, and messages quote no values.
+        options += ["wal_recycle=off", "log_error_verbosity=terse"]
         if not self._fsync:
             options += ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
         flags = [flag for option in options for flag in ("-c", option)]
         return [self._binaries / "postgres", "-D", self._cluster, "-p", str(self.port), "-k", socket_folder, *flags]
+
+    async def sweep(self) -> None:
+        """Remove table files that a crash left without owner; call it before anything else uses the tables.
+
+        Raises:
+            Unavailable: When Postgres doesn't answer.
+        """
+        for name in await scrub.ownerless(self.dsn):
+            (self._cluster / name).unlink(missing_ok=True)
 
     async def ready(self) -> bool:
         """See Child."""
@@ -225,8 +250,24 @@ class Postgres(Server):
         half.rename(self._cluster)
 
 
+def reader_url(url: str) -> str:
+    """Address of a node's log for a reader: the server itself refuses what it would append.
+
+    Args:
+        url: Address of the log.
+
+    Returns:
+        The same address with the reader's name.
+    """
+    return url.replace("nats://", "nats://reader:reader@", 1)
+
+
 class RoleProcess(Child):
     """Some roles in a process of their own: `affidavit run ROLE...` on the same data folder."""
+
+    # The servers end with us: a role that drained would wait for them, and for its threads, while nothing can be
+    # recorded any more. A kill at any line is safe.
+    orphan_signal = signal.SIGKILL
 
     def __init__(self, roles: Sequence[str], *, folder: DataFolder, address: str, name: str = "") -> None:
         super().__init__(name=name or roles[0], log=folder / "run" / f"{name or roles[0]}.log")
@@ -333,9 +374,9 @@ def _identity(user: str | None) -> _Identity:
 
 
 def _spawn(
-    command: Sequence[Path | str], *, log: Path, user: str | None, stop_signal: signal.Signals
+    command: Sequence[Path | str], *, log: Path, user: str | None, orphan_signal: signal.Signals
 ) -> subprocess.Popen[bytes]:
-    launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(int(stop_signal)), str(os.getpid()), user or ""]
+    launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(int(orphan_signal)), str(os.getpid()), user or ""]
     with log.open("ab") as output:
         try:
             return subprocess.Popen(  # noqa: S603  (our own binaries and arguments)

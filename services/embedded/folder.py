@@ -25,23 +25,45 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self._lock: IO[str] | None = None
+        self._lock_file = self.path / "run" / "owner.lock"
 
     def __truediv__(self, name: str) -> Path:
         """Path of an entry."""
         return self.path / name
 
+    @property
+    def exists(self) -> bool:
+        """Whether somebody has claimed it before."""
+        return self._lock_file.exists()
+
+    @property
+    def owned(self) -> bool:
+        """Whether another process owns it now."""
+        if self._lock is not None:
+            return False
+        try:
+            with self._lock_file.open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def claim(self) -> None:
-        """Create the folder where it is missing and become its only owner.
+        """Create the folder where it is missing and become its only owner; nothing when that is so already.
 
         Raises:
             Conflict: When another process owns it; the message names its pid.
             Unavailable: When it can't be created.
         """
+        if self._lock is not None:
+            return
         try:
             for name in _FOLDERS:
                 (self.path / name).mkdir(parents=True, exist_ok=True)
             (self.path / "keys").chmod(0o700)
-            lock = (self.path / "run" / "owner.lock").open("a+")
+            lock = self._lock_file.open("a+")
         except OSError as error:
             raise Unavailable(f"data folder {self.path} can't be written: {error.strerror}") from error
         try:

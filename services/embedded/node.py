@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import grpc
@@ -18,8 +19,8 @@ from affidavit.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc
 from services import topology
 from services.embedded.children import Child, NatsServer, Postgres, RoleProcess, free_port
 from services.embedded.folder import DataFolder, Endpoints
-from services.kernel import channels, tasks
-from services.kernel.errors import Unavailable
+from services.kernel import addresses, channels, tasks
+from services.kernel.errors import Conflict, Unavailable
 from services.kernel.runner import Node, Wire
 from services.kernel.settings import NodeSettings
 
@@ -27,6 +28,12 @@ _log = logging.getLogger("affidavit.node")
 FIRST_CRATE = "main"
 _WATCH_S = 0.5
 _READY_S = 120.0
+_PATIENCE_S = 45.0
+# A role whose node was killed drains for ten seconds.
+_LEAVING_S = 15.0
+# From the signal on, whatever runs; the servers stop after the roles.
+_ROLES_END_S = 8.0
+_NODE_ENDS_S = 9.7
 # Steps that keep no tables: as many processes as there are cores may share them.
 _WORKING = ("chunker", "proposition", "embedder")
 
@@ -56,17 +63,19 @@ async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Cal
         announce: Called once, when everything answers.
 
     Raises:
+        Conflict: When the folder or the address belongs to somebody else.
         Failure: When something can't start; the message says what to do.
     """
-    stopping = _stop_event()
+    stopping = _stop_event(_NODE_ENDS_S)
     folder = DataFolder(settings.data_dir)
-    folder.claim()
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(folder.release)
+        await _claim(folder, settings.listen)
         nats, postgres = NatsServer(folder), Postgres(folder)
         children: list[Child] = [nats, postgres]
         stack.callback(_stop_all, children)
         await asyncio.gather(nats.start(), postgres.start())
+        await postgres.sweep()
         endpoints = Endpoints(nats.url, postgres.dsn, _addresses(settings.listen, apart=apart), os.getpid())
         endpoints.write(folder)
         stack.callback((folder / "run" / "endpoints.json").unlink, missing_ok=True)
@@ -85,8 +94,11 @@ async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Cal
                 for number in range(1, workers + 1)
             )
         await asyncio.gather(*(child.start() for child in children[2:]))
-        watcher = asyncio.create_task(_keep_alive(children))
-        stack.push_async_callback(tasks.cancel, [watcher])
+        # While this process finishes its own work, the others do theirs.
+        stack.callback(_tell_all, children[2:])
+        # Each on its own: a role that waits for a server must not keep the server from starting.
+        watchers = [asyncio.create_task(_keep_alive(child)) for child in children]
+        stack.push_async_callback(tasks.cancel, watchers)
         await _create_first_crate(endpoints)
         _freeze()
         announce(endpoints)
@@ -99,24 +111,83 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
     Args:
         settings: The node's settings.
         roles: Names from the topology.
-        listen: Address to serve on; None takes the one that the data folder's node assigned.
+        listen: Address to serve on; None takes the one that the data folder's node assigned, or any free one of
+            loopback while another process has that.
 
     Raises:
         Failure: When something can't start.
     """
-    stopping = _stop_event()
+    stopping = _stop_event(_ROLES_END_S)
     if (settings.data_dir / "run" / "endpoints.json").exists():
         endpoints = Endpoints.read(settings.data_dir)
-        settings = _placed(settings, endpoints, listen or endpoints.roles[roles[0]])
+        settings = _placed(settings, endpoints, listen or _free_address(endpoints.roles[roles[0]]))
     elif listen:
         settings = settings.model_copy(update={"listen": listen})
+    await _wait_for_address(settings.listen, DataFolder(settings.data_dir))
     node = Node(settings=settings, wires=wires(roles))
-    await node.start()
-    _freeze()
-    try:
-        await stopping.wait()
-    finally:
+    starting = asyncio.create_task(_start(node))
+    stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        starting.result()
+        _freeze()
+        await stop
         await node.stop()
+    await tasks.cancel([starting])
+
+
+async def _start(node: Node) -> None:
+    """Start a node; servers that are on their way up are waited for."""
+    deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+    while True:
+        try:
+            await node.start()
+        except Unavailable as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            sys.stderr.write(f"waiting: {error.message}\n")
+            await asyncio.sleep(_WATCH_S)
+        else:
+            return
+
+
+async def _claim(folder: DataFolder, listen: str) -> None:
+    # Who owns the folder is the better answer where both are taken; a new folder is made only when it can be used.
+    if folder.exists:
+        folder.claim()
+    await _wait_for_address(listen, folder)
+    folder.claim()
+
+
+async def _wait_for_address(listen: str, folder: DataFolder) -> None:
+    """Make sure that an address is free; only our own processes that are about to end are waited for.
+
+    Raises:
+        Rejected: When it is no loopback address with a port.
+        Conflict: When it is taken.
+    """
+    deadline = asyncio.get_running_loop().time() + _LEAVING_S
+    while True:
+        try:
+            addresses.check_free(listen)
+        except Conflict:
+            holder = addresses.holder(addresses.parse(listen)[1])
+            leaving = holder is not None and str(folder.path) in holder.command and not folder.owned
+            if not leaving or asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(_WATCH_S)
+        else:
+            return
+
+
+def _free_address(assigned: str) -> str:
+    """The assigned address, or one of its own for a process that runs beside the one that has it."""
+    holder = addresses.holder(addresses.parse(assigned)[1])
+    if holder is None:
+        return assigned
+    own = f"127.0.0.1:{free_port()}"
+    sys.stderr.write(f"serving on {own}: {assigned} belongs to {holder}\n")
+    return own
 
 
 def _freeze() -> None:
@@ -145,24 +216,38 @@ def _placed(settings: NodeSettings, endpoints: Endpoints, listen: str) -> NodeSe
     )
 
 
-def _stop_event() -> asyncio.Event:
+def _stop_event(within_s: float) -> asyncio.Event:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if not stopping.is_set():
+            stopping.set()
+            last = threading.Timer(within_s, _leave)
+            last.daemon = True
+            last.start()
+
     for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stopping.set)
+        loop.add_signal_handler(name, stop)
     return stopping
 
 
-async def _keep_alive(children: Sequence[Child]) -> None:
+def _leave() -> None:
+    """The end of a process that still waits for threads: all that was confirmed is on disk, and children end with us."""
+    sys.stderr.write("not everything ended in time; what was in work is done again after the next start\n")
+    sys.stderr.flush()
+    os._exit(0)
+
+
+async def _keep_alive(child: Child) -> None:
     while True:
         await asyncio.sleep(_WATCH_S)
-        for child in children:
-            if not child.alive:
-                _log.warning("%s ended; it is started again", child.name)
-                try:
-                    await child.start()
-                except Unavailable as error:
-                    sys.stderr.write(f"{error.message}\n")
+        if not child.alive:
+            _log.warning("%s ended; it is started again", child.name)
+            try:
+                await child.start()
+            except Unavailable as error:
+                sys.stderr.write(f"{error.message}\n")
 
 
 async def _create_first_crate(endpoints: Endpoints) -> None:
@@ -180,6 +265,11 @@ async def _create_first_crate(endpoints: Endpoints) -> None:
                 await asyncio.sleep(0.2)
             else:
                 return
+
+
+def _tell_all(children: Sequence[Child]) -> None:
+    for child in children:
+        child.tell()
 
 
 def _stop_all(children: Sequence[Child]) -> None:

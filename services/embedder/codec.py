@@ -113,6 +113,11 @@ def fact(message: Message) -> Chunked | Erased:
     raise TypeError(f"the embedder's step isn't meant for {message.DESCRIPTOR.name}")
 
 
+def task(chunked: Chunked) -> str:
+    """What progress on a revision is told under; its reader compares it with its own."""
+    return f"{chunked.revision}:{chunked.settings_digest}"
+
+
 def chunk_texts(parts: Mapping[str, bytes]) -> tuple[str, tuple[ChunkText, ...]]:
     """Read a chunks pack.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from services.kernel.bus import Bus
 from services.kernel.envelope import Event
 from services.kernel.errors import Corrupt, Failure, NotFound
 from services.kernel.packs import PackStore
+from services.kernel.progress import Progress, telling
 
 EVENTS = ("DocumentChunked", "DocumentErased")
 VECTORS = "vectors"
@@ -125,7 +127,7 @@ class DocumentEmbedder:
             )
         )
         last = await self._bus.last(crate=event.crate, service="embedder", aggregate=event.aggregate)
-        if last is not None and last.key == key:
+        if last is not None and (last.key == key or (event.deliveries > 1 and await self._stands(event, key))):
             return True
         previous, earlier = await self._history(last)
         embedded = Embedded(
@@ -145,6 +147,9 @@ class DocumentEmbedder:
         )
         return True
 
+    async def _stands(self, event: Event, key: str) -> bool:
+        return await self._bus.stands(crate=event.crate, aggregate=event.aggregate, name="RecordsEmbedded", key=key)
+
     async def _history(self, last: Event | None) -> tuple[PackAt | None, tuple[PackAt, ...]]:
         """Where older vectors of the document lie, given the last event of its aggregate, which may be a failure."""
         if last is not None and last.name == "TaskFailed":
@@ -159,7 +164,11 @@ class DocumentEmbedder:
         texts, keys = await self._texts(crate_id, chunked, chunks, model)
         known = await self._recall(crate_id, bare, keys, model)
         todo = missing(keys, known.vectors)
-        await self._compute(crate_id, chunked, bound.scheduler, [(keys[row], texts[row].text) for row in todo], known)
+        progress = Progress(chunked.document_id, codec.task(chunked), done=len(keys) - len(todo))
+        told = len(todo) > _FEW_ROWS
+        async with telling(self._bus, crate_id, progress) if told else contextlib.nullcontext():
+            wanted = [(keys[row], texts[row].text) for row in todo]
+            await self._compute(crate_id, chunked, bound.scheduler, wanted, known=known, progress=progress)
 
         def lay_out() -> dict[str, bytes]:
             vectors = assemble(keys, known.vectors, model.dimension)
@@ -240,13 +249,20 @@ class DocumentEmbedder:
         chunked: Chunked,
         scheduler: BatchScheduler,
         todo: Sequence[tuple[bytes, str]],
+        *,
         known: _Known,
+        progress: Progress,
     ) -> None:
         """Compute vectors part by part; each part but the last is kept at once, so that a crash loses little."""
         model = scheduler.model
+        before = progress.done
         for start in range(0, len(todo), self._partial_texts):
             part = todo[start : start + self._partial_texts]
-            rows = await scheduler.embed([text for _, text in part], Purpose.DOCUMENT)
+
+            def advance(texts: int, start: int = start) -> None:
+                progress.done = before + start + texts
+
+            rows = await scheduler.embed([text for _, text in part], Purpose.DOCUMENT, advance)
             fresh: Mapping[bytes, Vectors] = dict(zip((key for key, _ in part), rows, strict=True))
             known.vectors |= fresh
             if self._cache:

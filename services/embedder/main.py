@@ -137,6 +137,6 @@ def _remote_models(settings: EmbedderSettings) -> Callable[[Provider], Embedding
             allow_loopback=settings.allow_loopback_providers,
             allow_private=settings.allow_private_providers,
         )
-        return OpenAiModel(provider=provider, transport=transport)
+        return OpenAiModel(provider=provider, transport=transport, credentials=settings.credentials)
 
     return connect

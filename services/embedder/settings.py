@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from services.kernel.settings import LayeredSettings
+from services.kernel.settings import ProviderSettings
 
 
-class EmbedderSettings(LayeredSettings):
+class EmbedderSettings(ProviderSettings):
     """What the embedder needs beside the node's settings.
 
     Attributes:
@@ -22,8 +22,6 @@ class EmbedderSettings(LayeredSettings):
         embedder_partial_texts: Texts after which a long document's vectors are kept, so that a crash loses no more.
         embed_cache_dir: Folder that keeps vectors across runs. For audits and benchmarks only: erasing a document
             doesn't reach it.
-        allow_loopback_providers: Whether a provider may be on this machine.
-        allow_private_providers: Whether a provider may be in a private network.
     """
 
     embedder_model: Literal["all-MiniLM-L6-v2-int8", "constant-384", "hash-384"] = "all-MiniLM-L6-v2-int8"
@@ -33,5 +31,3 @@ class EmbedderSettings(LayeredSettings):
     embedder_documents: int = Field(default=16, ge=1, le=256)
     embedder_partial_texts: int = Field(default=1_024, ge=1, le=100_000)
     embed_cache_dir: Path | None = None
-    allow_loopback_providers: bool = True
-    allow_private_providers: bool = False

@@ -18,6 +18,8 @@ class Gate:
         self._settled = asyncio.Event()
         self._settled.set()
         self._writes = 0
+        self.changing = asyncio.Lock()
+        """Held by whoever changes lanes and rows, and while a lane is written anew from the rows."""
 
     @property
     def writes(self) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from services.index.codec import facts as codec
@@ -22,10 +22,11 @@ from services.index.domain.records import KeywordChange, VectorChange
 from services.index.gate import Gate
 from services.index.loading import Loaded, Loader
 from services.index.ports import KeywordLanes, ModelCatalogue, Tables, VectorLanes
-from services.kernel import failures, retries, telemetry
-from services.kernel.bus import Bus
+from services.kernel import retries, telemetry
+from services.kernel.bus import Bus, LogReader
 from services.kernel.envelope import Event
 from services.kernel.errors import Failure, NotFound, Rejected
+from services.kernel.failures import Failures
 
 PROJECTION_EVENTS = (
     "CrateConfigured",
@@ -159,23 +160,27 @@ class LaneProjection:
     def __init__(
         self,
         *,
-        bus: Bus,
+        log: LogReader,
         loader: Loader,
         tables: Tables,
         keyword_lanes: KeywordLanes,
         vector_lanes: VectorLanes,
         gate: Gate,
-        sender: SignalSender,
+        failures: Failures,
+        noted: Callable[[], None],
+        erased: Callable[[], None],
         batch_records: int,
         spacing_s: float,
     ) -> None:
-        self._bus = bus
+        self._log = log
         self._loader = loader
         self._tables = tables
         self._keyword_lanes = keyword_lanes
         self._vector_lanes = vector_lanes
         self._gate = gate
-        self._sender = sender
+        self._failures = failures
+        self._noted = noted
+        self._erased = erased
         self._batch_records = batch_records
         self._spacing_s = spacing_s
         self._next_write = 0.0
@@ -190,9 +195,10 @@ class LaneProjection:
             Unavailable: When packs, lanes, tables or log don't answer.
         """
         await self._gate.wait()
-        handed = [await retries.handed_over(self._bus, event) for event in events]
+        handed = [await retries.handed_over(self._log, self._failures, event) for event in events]
         for batch in batches([event for event in handed if event is not None], self._batch_records):
-            await self._apply(batch)
+            async with self._gate.changing:
+                await self._apply(batch)
 
     async def _apply(self, events: Sequence[Event]) -> None:
         by_crate: dict[str, list[Event]] = {}
@@ -214,7 +220,9 @@ class LaneProjection:
             await self._tables.commit([crate.rows for crate in prepared], position, write_lanes)
         if lanes and small:
             self._next_write = _now() + min(self._spacing_s, _SHARE * (_now() - began))
-        self._sender.wake()
+        self._noted()
+        if any(crate.rows.plan.erased for crate in prepared):
+            self._erased()
 
     async def _space_out(self) -> None:
         """Let events gather when lanes were written just now.
@@ -265,11 +273,11 @@ class LaneProjection:
         """Record one event that can't be applied; its neighbours in the batch go on."""
         if isinstance(failure, NotFound) and await self._erased_later(event):
             return
-        telemetry.failed(self._bus.role, event, failure, final=True)
-        await failures.record(self._bus, event, failure)
+        telemetry.failed(self._log.role, event, failure, final=True)
+        await self._failures.record(event, failure)
 
     async def _erased_later(self, event: Event) -> bool:
-        erased = await self._bus.last_named(
+        erased = await self._log.last_named(
             crate=event.crate, service="ingest", aggregate=event.aggregate, name="DocumentErased"
         )
         return erased is not None and erased.position > event.position

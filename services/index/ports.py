@@ -9,7 +9,7 @@ batch in again after a crash; such a batch changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -65,6 +65,16 @@ class KeywordLane(Lane, Protocol):
         Args:
             changes: Replacements in log order. With none, only the position moves (durable at the next flush).
             position: KNOWLEDGE position that this batch completes. At or below `position()`, nothing happens.
+        """
+
+    async def rewrite(self, pages: AsyncIterator[Sequence[KeywordChange]]) -> None:
+        """Write all records anew, so that no file holds anything of deleted ones; searches go on meanwhile.
+
+        Args:
+            pages: All live records. Nothing else may change the lane until this returns.
+
+        Raises:
+            Unavailable: The lane is as before, or old files are still in use: call it again.
         """
 
     async def search(self, terms: Sequence[str], lane_filter: LaneFilter, limit: int) -> list[LaneHit]:
@@ -126,6 +136,9 @@ class VectorLane(Lane, Protocol):
         Returns:
             True when something was rebuilt. The lane starts this by itself; callers that can wait may ask for it.
         """
+
+    async def rewrite(self) -> None:
+        """Write all records anew, so that no file holds anything of deleted ones; the lane serves and changes meanwhile."""
 
 
 class KeywordLanes(Protocol):

@@ -1,9 +1,10 @@
-"""Rebuilds lanes that are behind the rows: a lane folder that was lost, or an older copy of one."""
+"""Rebuilds lanes from the rows: a folder that was lost, an older copy of one, or one that erased content must leave."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from services.index.codec import packs as codec
@@ -16,7 +17,9 @@ from services.index.loading import Loader
 from services.index.ports import KeywordLane, KeywordLanes, Lane, Tables, VectorLane, VectorLanes
 from services.kernel import failures
 from services.kernel.bus import Bus
-from services.kernel.errors import Corrupt, Failure, NotFound
+from services.kernel.envelope import Event
+from services.kernel.errors import Corrupt, Failure, NotFound, Unavailable
+from services.kernel.scrub import Erasure
 
 _log = logging.getLogger("affidavit.index")
 _PAGE = 200
@@ -64,6 +67,38 @@ class LaneRebuilder:
             raise
         self._gate.open()
 
+    async def scrub(self, erasures: Sequence[Erasure]) -> None:
+        """Write the lanes of the crates anew, so that their files hold nothing of documents that were erased.
+
+        Searches go on meanwhile. Changes wait while the keyword lane is written, which the engine can do in one go only.
+
+        Args:
+            erasures: Of which the rows are gone.
+
+        Raises:
+            Failure: When lanes or tables don't answer, or old files are still in use; call it again.
+        """
+        await self._gate.wait()
+        for crate_id in dict.fromkeys(erasure.crate for erasure in erasures):
+            for generation in await self._tables.generations(crate_id):
+                start = generation.start
+                began = time.monotonic()
+                keyword = await self._keyword_lanes.open(crate_id, start.generation)
+                async with self._gate.changing:
+                    await self._check_not_ahead(keyword)
+                    await keyword.rewrite(self._keyword_changes(crate_id, generation))
+                halfway = time.monotonic()
+                vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
+                await vector.rewrite()
+                took_s = (halfway - began, time.monotonic() - halfway)
+                _log.info("lanes of crate %s written anew: keyword %.1f s, vector %.1f s", crate_id, *took_s)
+
+    async def _check_not_ahead(self, lane: Lane) -> None:
+        # After a crash between lanes and rows the batch comes again, and the lane, which has it already, would pass over
+        # it: rows that don't have it yet must not fill the lane.
+        if await lane.position() > await self._tables.position():
+            raise Unavailable("the rows are still behind the keyword lane; it is written anew as soon as they aren't")
+
     async def _check(self, crate_id: str, generation: Generation) -> None:
         start = generation.start
         records = (await self._tables.record_counts(crate_id)).chunks
@@ -93,13 +128,18 @@ class LaneRebuilder:
         """Searchable revisions in the order of the log, so that each page ends at a higher position."""
         after = done = 0
         while True:
-            self._gate.report(f"rebuilding the {lane} lane of crate {crate_id}: {done:,} documents done")
+            if lane:
+                self._gate.report(f"rebuilding the {lane} lane of crate {crate_id}: {done:,} documents done")
             found = await self._tables.shown(crate_id, generation.start.generation, after, _PAGE)
             if not found:
                 return
             for page in _parts(found, self._batch_records):
                 yield page
             after, done = found[-1].fact.position, done + len(found)
+
+    async def _keyword_changes(self, crate_id: str, generation: Generation) -> AsyncIterator[Sequence[KeywordChange]]:
+        async for page in self._pages(crate_id, generation, ""):
+            yield [await self._keyword_change(crate_id, shown) for shown in page]
 
     async def _keyword_change(self, crate_id: str, shown: ShownRevision) -> KeywordChange:
         rows = await self._tables.chunks_of(crate_id, shown.fact.document_id, shown.fact.revision)
@@ -114,9 +154,16 @@ class LaneRebuilder:
             event = await self._bus.last_named(
                 crate=crate_id, service="embedder", aggregate=shown.fact.document_id, name="RecordsEmbedded"
             )
-            if event is not None:
+            if event is not None and not await self._erased_later(event):
                 await failures.record(self._bus, event, error)
             return ()
+
+    async def _erased_later(self, event: Event) -> bool:
+        """Whether the log erases what the rows still show: its packs are gone for a good reason."""
+        erased = await self._bus.last_named(
+            crate=event.crate, service="ingest", aggregate=event.aggregate, name="DocumentErased"
+        )
+        return erased is not None and erased.position > event.position
 
 
 async def _lost(lane: Lane, target: int, records: int) -> bool:

@@ -19,6 +19,7 @@ from services.index.gate import Gate
 from services.index.ports import ChunkReader, KeywordLanes, VectorLanes
 from services.index.remembered import RememberedRows
 from services.kernel.errors import Conflict, NotAvailableYet, NotFound, Rejected, Unavailable
+from services.kernel.scrub import Scrubber
 
 # A search that meets a batch on its way looks again: the lanes are written before the rows.
 _LOOKS = 4
@@ -39,6 +40,7 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
         keyword_lanes: KeywordLanes,
         vector_lanes: VectorLanes,
         gate: Gate,
+        scrubber: Scrubber,
         incarnation: bytes,
     ) -> None:
         self._reader = reader
@@ -46,6 +48,7 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
         self._keyword_lanes = keyword_lanes
         self._vector_lanes = vector_lanes
         self._gate = gate
+        self._scrubber = scrubber
         self._incarnation = incarnation
 
     async def SearchKeyword(self, request: pb.SearchKeywordRequest, context: Call) -> pb.SearchKeywordResponse:
@@ -124,6 +127,11 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
     async def GetWatermark(self, request: pb.GetWatermarkRequest, context: Call) -> pb.GetWatermarkResponse:
         """Tell how far the log was applied."""
         return pb.GetWatermarkResponse(position=await self._reader.position(), incarnation=self._incarnation)
+
+    async def GetErasure(self, request: pb.GetErasureRequest, context: Call) -> pb.GetErasureResponse:
+        """Tell whether an erased document's content is off the disk."""
+        found = await self._scrubber.standing(request.crate_id, request.document_id, request.position)
+        return pb.GetErasureResponse(gone=found.gone, waiting=found.waiting, problem=found.problem)
 
     async def ListGenerations(self, request: pb.ListGenerationsRequest, context: Call) -> pb.ListGenerationsResponse:
         """List a crate's generations."""

@@ -21,7 +21,7 @@ from services.ingest.commands.outcomes import outcomes
 from services.ingest.domain import settings
 from services.ingest.domain.documents import Manifest, PutOutcome, Status
 from services.ingest.domain.values import EndResult, Placed, PutResult, SourceAddress
-from services.ingest.ports import HandedOver, Log, Sources, Tables
+from services.ingest.ports import HandedOver, History, Sources, Tables
 from services.kernel.auth import Admit, Credentials
 from services.kernel.envelope import Event
 from services.kernel.errors import Failure
@@ -84,7 +84,15 @@ class Pace:
 class Projections:
     """Follows the log: crates, jobs, documents and failures as tables."""
 
-    def __init__(self, *, tables: Tables, sources: Sources, log: Log, handed_over: HandedOver) -> None:
+    def __init__(
+        self,
+        *,
+        tables: Tables,
+        sources: Sources,
+        log: History,
+        handed_over: HandedOver,
+        erased: Callable[[], None] = lambda: None,
+    ) -> None:
         """Keep what the projections need.
 
         Args:
@@ -92,11 +100,13 @@ class Projections:
             sources: Where content comes from.
             log: Asked whether an erasure is the last that is known of a document.
             handed_over: Finds the event that a TaskRetried of ingest is about.
+            erased: Told that rows of erased documents were deleted.
         """
         self._tables = tables
         self._sources = sources
         self._log = log
         self._handed_over = handed_over
+        self._erased = erased
         self._reads = asyncio.Semaphore(_READS_AT_ONCE)
         self._paces = {DOCUMENTS: Pace(), INDEXED: Pace()}
 
@@ -127,10 +137,12 @@ class Projections:
         manifests = dict(zip(positions, await asyncio.gather(*map(self._manifest, puts)), strict=True))
         with outcomes():
             read = [Placed(event.place, facts.fact(event, manifests.get(event.position))) for event in events]
-        for event in events:
-            if isinstance(event.message, pb.DocumentErased):
-                await self._erase(event, event.message)
+        erasures = [(event, event.message) for event in events if isinstance(event.message, pb.DocumentErased)]
+        for event, message in erasures:
+            await self._erase(event, message)
         await self._tables.apply(DOCUMENTS, read_events[-1].position, read)
+        if erasures:
+            self._erased()
 
     async def _with_retried(self, events: Sequence[Event]) -> list[Event]:
         """Events, and with each TaskRetried of ingest the one that it hands over: both are facts."""
@@ -235,6 +247,7 @@ def _put_reply(result: PutResult) -> bytes:
         outcome=result.outcome,
         document_id=result.document_id,
         notices=result.notices,
+        repeats=result.repeats,
     )
 
 
@@ -242,6 +255,7 @@ def _end_reply(result: EndResult, done: Status) -> bytes:
     return submissions.reply(
         position=result.position,
         revision=result.revision,
-        outcome=PutOutcome.UNCHANGED if result.unchanged else done,
+        outcome=result.repeats or (PutOutcome.UNCHANGED if result.unchanged else done),
         document_id=result.document_id,
+        repeats=result.repeats is not None,
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from functools import partial
 
 from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 
 from services import topology
 from services.ingest.adapters.preparer_process import ProcessPreparer
-from services.ingest.adapters.schema_postgres import MIGRATIONS
+from services.ingest.adapters.schema_postgres import CONTENT, MIGRATIONS, TABLES
 from services.ingest.adapters.sources_packs import PackSources
 from services.ingest.adapters.submit_faststream import SubmitSubject
 from services.ingest.adapters.tables_postgres import PostgresTables
@@ -21,14 +22,21 @@ from services.ingest.commands.failures import Failures
 from services.ingest.commands.log import Journal
 from services.ingest.commands.quotas import Limits, Quotas
 from services.ingest.domain.providers import ProviderPolicy
+from services.ingest.domain.values import UnderWay
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
 from services.ingest.servicer import IngestServicer
 from services.ingest.settings import IngestSettings
 from services.kernel import retries
+from services.kernel.bus import LogReader
+from services.kernel.db import Database
+from services.kernel.failures import LoggedFailures
 from services.kernel.ids import utc_now
+from services.kernel.progress import Listener
 from services.kernel.projections import Projection
+from services.kernel.replay import ReplayContext, Replica
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
+from services.kernel.scrub import Erasure, Scrubber
 
 _CONNECTIONS = 8
 _STREAMS = {DOCUMENTS: topology.KNOWLEDGE, INDEXED: topology.SIGNALS}
@@ -44,41 +52,42 @@ async def wire(context: Context) -> Role:
         The role.
     """
     settings = IngestSettings(data_dir=context.settings.data_dir)
-    tables = PostgresTables(
-        database=await context.database(MIGRATIONS, max_connections=_CONNECTIONS),
-        incarnations={name: context.bus.incarnation(stream) for name, stream in _STREAMS.items()},
-    )
+    database = await context.database(MIGRATIONS, max_connections=_CONNECTIONS)
+    tables = _tables(database, context.bus)
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
     preparer = _preparer(settings)
+    quotas = _quotas(tables, settings)
     documents = Documents(
-        journal=journal,
-        tables=tables,
-        sources=sources,
-        preparer=preparer,
-        clock=utc_now,
-        quotas=_quotas(tables, settings),
+        journal=journal, tables=tables, sources=sources, preparer=preparer, clock=utc_now, quotas=quotas
     )
+    scrubber = _scrubber(database, tables, sources)
+    embedding = Listener("embedder")
     servicer = IngestServicer(
-        crates=Crates(
-            journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes
-        ),
+        crates=_crates(settings, journal, sources),
         documents=documents,
         failures=Failures(journal=journal, tables=tables, sources=sources, clock=utc_now),
         tables=tables,
         sources=sources,
+        scrubber=scrubber,
+        under_way=lambda crate_id: _under_way(embedding, crate_id),
         uploads_in_flight=settings.uploads_in_flight,
     )
     projections = Projections(
-        tables=tables, sources=sources, log=context.bus, handed_over=partial(retries.handed_over, context.bus)
+        tables=tables,
+        sources=sources,
+        log=context.bus,
+        handed_over=partial(retries.handed_over, context.bus, LoggedFailures(bus=context.bus)),
+        erased=scrubber.wake,
     )
+    submissions = _submissions(context, documents, settings)
     return Role(
         name="ingest",
         servicers=(
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
         projections=_projections(tables, projections),
-        background=(_submissions(context, documents, settings).run,),
+        background=(submissions.run, scrubber.run, lambda: embedding.run(context.bus)),
         close=(preparer.close,),
     )
 
@@ -93,6 +102,34 @@ def _quotas(tables: PostgresTables, settings: IngestSettings) -> Quotas:
     return Quotas(tables=tables, limits=limits, clock=time.monotonic)
 
 
+async def replica(context: ReplayContext) -> Replica:
+    """Put ingest's projections together once more, into other tables.
+
+    Args:
+        context: What a replay offers.
+
+    Returns:
+        The projections, and what is compared.
+    """
+    tables = _tables(await context.database(MIGRATIONS), context.log)
+    projections = Projections(
+        tables=tables,
+        sources=PackSources(packs=context.packs),
+        log=context.log,
+        handed_over=partial(retries.handed_over, context.log, context.failures),
+    )
+    return Replica(name="ingest", projections=_projections(tables, projections), tables=TABLES)
+
+
+def _tables(database: Database, log: LogReader) -> PostgresTables:
+    incarnations = {name: log.incarnation(stream) for name, stream in _STREAMS.items()}
+    return PostgresTables(database=database, incarnations=incarnations)
+
+
+def _crates(settings: IngestSettings, journal: Journal, sources: PackSources) -> Crates:
+    return Crates(journal=journal, sources=sources, policy=_policy(settings), clock=utc_now, random=secrets.token_bytes)
+
+
 def _preparer(settings: IngestSettings) -> ProcessPreparer:
     return ProcessPreparer(
         thread_above_bytes=settings.thread_above_bytes,
@@ -104,6 +141,15 @@ def _preparer(settings: IngestSettings) -> ProcessPreparer:
 def _submissions(context: Context, documents: Documents, settings: IngestSettings) -> SubmitSubject:
     answer = Submissions(documents=documents, admit=context.admit).answer
     return SubmitSubject(url=context.bus.url, answer=answer, concurrency=settings.puts_in_flight)
+
+
+def _scrubber(database: Database, tables: PostgresTables, sources: PackSources) -> Scrubber:
+    async def packs(erasures: Sequence[Erasure]) -> None:
+        # A step that was at work during the erasure may have written one since.
+        for erasure in erasures:
+            await sources.erase(erasure.crate, erasure.document_id, erasure.revision, whole=False)
+
+    return Scrubber(database=database, tables=CONTENT, position=lambda: tables.position(DOCUMENTS), before=packs)
 
 
 def _projections(tables: PostgresTables, projections: Projections) -> tuple[Projection, ...]:
@@ -125,10 +171,15 @@ def _projections(tables: PostgresTables, projections: Projections) -> tuple[Proj
     )
 
 
+def _under_way(embedding: Listener, crate_id: str) -> list[UnderWay]:
+    return [UnderWay(told.aggregate, told.task, told.done) for told in embedding.of(crate_id).values()]
+
+
 def _policy(settings: IngestSettings) -> ProviderPolicy:
     return ProviderPolicy(
         allow_loopback=settings.allow_loopback_providers,
         allow_private=settings.allow_private_providers,
         packaged_model=settings.packaged_model,
         packaged_dimension=settings.packaged_dimension,
+        check_credential=settings.credentials.problem,
     )

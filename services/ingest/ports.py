@@ -20,6 +20,7 @@ from services.ingest.domain.values import (
     PutState,
     Selection,
     SourceAddress,
+    UnderWay,
     Usage,
 )
 from services.kernel.bus import Appended
@@ -61,8 +62,16 @@ class Tables(Protocol):
     ) -> tuple[tuple[DocumentView, ...], tuple[str, ...]]:
         """One page of documents by source id, and the sort key of the next page, empty at the end."""
 
-    async def counts(self, selection: Selection) -> Counts:
-        """How far the pipeline is."""
+    async def missing(self, crate_id: str, job_id: str, document_ids: Sequence[str]) -> str:
+        """The first of a job (empty for none) and some documents that there isn't, in words; empty when all are there."""
+
+    async def counts(self, selection: Selection, under_way: Sequence[UnderWay] = ()) -> Counts:
+        """How far the pipeline is.
+
+        Args:
+            selection: Documents that count.
+            under_way: What is told of documents that are being embedded.
+        """
 
     async def usage(self, crate_id: str) -> Usage:
         """What a crate uses of its quotas."""
@@ -129,7 +138,17 @@ class Sources(Protocol):
         """Read a crate's secret."""
 
 
-class Log(Protocol):
+class History(Protocol):
+    """The log, as ingest looks facts up in it."""
+
+    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
+        """The last event of an aggregate."""
+
+    async def last_named(self, *, crate: str, service: str, aggregate: str, name: str) -> Event | None:
+        """The last event of one kind of an aggregate."""
+
+
+class Log(History, Protocol):
     """The log, as ingest writes it."""
 
     async def append(
@@ -141,12 +160,6 @@ class Log(Protocol):
             Conflict: When the aggregate's last event isn't the expected one.
             Unavailable: When the log doesn't confirm.
         """
-
-    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
-        """The last event of an aggregate."""
-
-    async def last_named(self, *, crate: str, service: str, aggregate: str, name: str) -> Event | None:
-        """The last event of one kind of an aggregate."""
 
 
 class Applied(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from affidavit.ingest.v1 import ingest_service_pb2 as pb
@@ -15,9 +15,10 @@ from services.ingest.commands.documents import Documents
 from services.ingest.commands.failures import Failures
 from services.ingest.commands.outcomes import outcomes
 from services.ingest.domain.headers import Header
-from services.ingest.domain.values import DocumentView, SourceAddress
+from services.ingest.domain.values import DocumentView, SourceAddress, UnderWay
 from services.ingest.ports import Sources, Tables
 from services.kernel.errors import Corrupt, NotAvailableYet, NotFound, Rejected, Unavailable
+from services.kernel.scrub import Scrubber
 from services.kernel.turns import FairTurns
 
 MAX_PUT_BYTES: Final = 1024 * 1024
@@ -38,6 +39,8 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         failures: Failures,
         tables: Tables,
         sources: Sources,
+        scrubber: Scrubber,
+        under_way: Callable[[str], Sequence[UnderWay]],
         uploads_in_flight: int,
     ) -> None:
         """Keep what the calls need.
@@ -48,6 +51,8 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
             failures: Commands on failures.
             tables: Projected rows.
             sources: Packs.
+            scrubber: Rewrites what erasures left on disk.
+            under_way: What is told of a crate's documents that are being embedded.
             uploads_in_flight: Uploads in work at once, each of which holds its body in memory.
         """
         self._crates = crates
@@ -55,6 +60,8 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         self._failures = failures
         self._tables = tables
         self._sources = sources
+        self._scrubber = scrubber
+        self._under_way = under_way
         # A crate that sends slowly holds up itself.
         self._uploads = FairTurns(total=uploads_in_flight, per_crate=max(1, uploads_in_flight // 2))
 
@@ -120,6 +127,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
             page = requests.page(request.page_size, request.page_token, width=2)
             statuses = requests.statuses(request)
             job_id = requests.job_filter(request.job_id)
+        await self._check_named(request.crate_id, job_id)
         views, after = await self._tables.documents(request.crate_id, page, statuses, job_id)
         return pb.ListDocumentsResponse(
             documents=[replies.document(view) for view in views], next_page_token=requests.page_token(after)
@@ -160,6 +168,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         result = await self._documents.erase(request.crate_id, document_id, name)
         return pb.EraseDocumentResponse(document_id=document_id, position=result.position, unchanged=result.unchanged)
 
+    async def GetErasure(self, request: pb.GetErasureRequest, context: object) -> pb.GetErasureResponse:
+        """Tell whether an erased document's content is off the disk."""
+        found = await self._scrubber.standing(request.crate_id, request.document_id, request.position)
+        return pb.GetErasureResponse(gone=found.gone, waiting=found.waiting, problem=found.problem)
+
     async def DeclareRelation(self, request: pb.DeclareRelationRequest, context: object) -> pb.DeclareRelationResponse:
         """Relations come with living knowledge."""
         raise NotAvailableYet("DeclareRelation is not available yet: nothing was recorded")
@@ -183,11 +196,12 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """Send the counts whenever they change, until nothing of the selection is pending."""
         with outcomes():
             selection = requests.selection(request)
+        await self._check_named(request.crate_id, selection.job_id, selection.document_ids)
         sent = None
         clock = asyncio.get_running_loop().time
         while True:
             started = clock()
-            counts = await self._tables.counts(selection)
+            counts = await self._tables.counts(selection, self._under_way(request.crate_id))
             if counts != sent:
                 yield replies.progress(counts)
                 sent = counts
@@ -214,6 +228,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """Say that a task isn't wanted any more."""
         result = await self._failures.drop(request.crate_id, request.failure_id)
         return pb.DropFailureResponse(position=result.position, unchanged=result.unchanged)
+
+    async def _check_named(self, crate_id: str, job_id: str, document_ids: Sequence[str] = ()) -> None:
+        missing = await self._tables.missing(crate_id, job_id, document_ids)
+        if missing:
+            raise NotFound(f"{missing} does not exist in crate {crate_id}: leave it out, or correct its name")
 
     async def _put(self, crate_id: str, header: Header, body: bytes) -> pb.PutDocumentResponse:
         return replies.put(await self._documents.put(crate_id, header, body))

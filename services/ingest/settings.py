@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from services.kernel.settings import LayeredSettings
+from pydantic import Field
+
+from services.kernel.settings import ProviderSettings
 
 
-class IngestSettings(LayeredSettings):
+class IngestSettings(ProviderSettings):
     """What only ingest needs; `AFFIDAVIT_` variables and the data folder's file, as for the node.
 
     Attributes:
-        allow_loopback_providers: Whether a crate's provider may be on this machine.
-        allow_private_providers: Whether a crate's provider may be in a private network.
         packaged_model: Name of the embedding model that comes with the server.
         packaged_dimension: Length of its vectors.
         puts_in_flight: Puts in work at once.
@@ -23,15 +23,13 @@ class IngestSettings(LayeredSettings):
         recycle_above_bytes: After a larger body that process is replaced, so that its memory is freed.
     """
 
-    allow_loopback_providers: bool = True
-    allow_private_providers: bool = False
     packaged_model: str = "all-MiniLM-L6-v2-int8"
-    packaged_dimension: int = 384
-    puts_in_flight: int = 64
-    crate_documents: int = 1_000_000
-    crate_bytes: int = 256 * 1024**3
-    crate_puts_in_flight: int = 256
-    uploads_in_flight: int = 2
-    thread_above_bytes: int = 4 * 1024
-    process_above_bytes: int = 64 * 1024
-    recycle_above_bytes: int = 4 * 1024 * 1024
+    packaged_dimension: int = Field(default=384, ge=1)
+    puts_in_flight: int = Field(default=64, ge=1)
+    crate_documents: int = Field(default=1_000_000, ge=0)
+    crate_bytes: int = Field(default=256 * 1024**3, ge=0)
+    crate_puts_in_flight: int = Field(default=256, ge=0)
+    uploads_in_flight: int = Field(default=2, ge=1)
+    thread_above_bytes: int = Field(default=4 * 1024, ge=0)
+    process_above_bytes: int = Field(default=64 * 1024, ge=0)
+    recycle_above_bytes: int = Field(default=4 * 1024 * 1024, ge=0)

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from services.kernel.errors import NotFound, Unavailable
+from services.kernel.errors import Conflict, NotFound, Unavailable
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}(/[A-Za-z0-9_.-]{1,128})+")
 _WRITERS = 4
@@ -24,6 +24,7 @@ _FOLDERS = 256
 _JOINT = ","
 _PART = ".part"
 _ATTEMPTS = 50
+_AT_ONCE_BYTES = 64 * 1024
 
 
 class BlobStore(Protocol):
@@ -71,6 +72,9 @@ class FolderBlobs:
         """See BlobStore."""
         path = self.path(name)
         try:
+            held = _read_at_once(path)
+            if held is not None:
+                return held
             return await asyncio.get_running_loop().run_in_executor(self._pool, path.read_bytes)
         except FileNotFoundError as error:
             raise NotFound(f"blob {name} isn't there: it was erased, or the folder was changed by hand") from error
@@ -144,6 +148,32 @@ class FolderBlobs:
             raise Unavailable(f"what lies below {prefix} can't be erased: {error.strerror}") from error
 
 
+class KeptBlobs:
+    """Another store's blobs, to be read and nothing else: what a replay sees of the content."""
+
+    def __init__(self, *, blobs: BlobStore) -> None:
+        self._blobs = blobs
+
+    async def put(self, name: str, data: bytes) -> None:  # noqa: ARG002  (the port's signature)
+        """Refuse.
+
+        Raises:
+            Conflict: Always.
+        """
+        raise Conflict(f"blob {name} can't be written in a replay: a replay only reads")
+
+    async def get(self, name: str) -> bytes:
+        """See BlobStore."""
+        return await self._blobs.get(name)
+
+    async def list_prefix(self, prefix: str) -> tuple[str, ...]:
+        """See BlobStore."""
+        return await self._blobs.list_prefix(prefix)
+
+    async def delete_prefix(self, prefix: str) -> None:
+        """Leave everything in place: the projection in use has erased what had to go."""
+
+
 def blob_names(root: Path) -> Iterator[str]:
     """Names of all blobs in a folder of FolderBlobs; none when there is no such folder."""
     return (_name(path) for path in root.glob("*/*/*") if path.suffix != _PART)
@@ -151,6 +181,22 @@ def blob_names(root: Path) -> Iterator[str]:
 
 def _name(path: Path) -> str:
     return "/".join((path.parent.parent.name, *path.name.split(_JOINT)))
+
+
+def _read_at_once(path: Path) -> bytes | None:
+    """A small file that is in memory already, which most packs are: no thread could fetch it faster."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(handle).st_size
+        if size > _AT_ONCE_BYTES:
+            return None
+        held = bytearray(size)
+        return bytes(held) if os.preadv(handle, [held], 0, os.RWF_NOWAIT) == size else None
+    except OSError:
+        # Not in memory, or a file system that can't say.
+        return None
+    finally:
+        os.close(handle)
 
 
 def _write(path: Path, data: bytes) -> None:

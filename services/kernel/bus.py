@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import nats
 from google.protobuf.message import Message
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import ConnectionClosedError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
-from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, ServiceUnavailableError
+from nats.js.errors import (
+    APIError,
+    BadRequestError,
+    NoStreamResponseError,
+    NotFoundError,
+    ServiceUnavailableError,
+)
 from opentelemetry import propagate
 
 from services import topology
@@ -27,7 +31,6 @@ from services.kernel import envelope, streams
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Conflict, Corrupt, Unavailable
 
-_log = logging.getLogger("affidavit.bus")
 _WRONG_LAST_SEQUENCE = 10071
 _TRANSIENT = (
     NatsTimeoutError,
@@ -59,54 +62,44 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Bus:
-    """Connection of one role to the log.
+class LogReader:
+    """Connection of one role to the log that can look facts up and follow them, and has no way to append one.
 
     Attributes:
-        role: Role that events are emitted as.
+        role: Role that it reads as.
         nats: The NATS connection, for request-reply.
     """
 
-    def __init__(self, *, role: str, client: Client, url: str, clock: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, *, role: str, client: Client, url: str) -> None:
         self.role = role
         self.nats = client
         self.url = url
         self.js = client.jetstream(timeout=_APPEND_TIMEOUT_S)
-        self._clock = clock
         self._incarnations: dict[str, bytes] = {}
         self._recent: dict[tuple[str, str, str], tuple[float, Event | None]] = {}
-        self._tails: OrderedDict[str, int] = OrderedDict()
 
     @classmethod
-    async def connect(cls, url: str, *, role: str, replicas: int = 1) -> Bus:
-        """Connect and make sure that both streams exist as configured.
+    async def open(cls, url: str, *, role: str) -> LogReader:
+        """Connect to a log that exists, and change nothing there.
 
         Args:
             url: NATS URL.
-            role: Role that events are emitted as.
-            replicas: Copies of each stream.
+            role: Role to read as.
 
         Returns:
-            The bus.
+            The reader.
 
         Raises:
-            Unavailable: When the server doesn't answer.
+            Unavailable: When the server doesn't answer or has no log.
         """
-
-        async def report(error: Exception) -> None:
-            # nats-py reports a denied publish or a lost connection only here.
-            _log.warning("nats: %s", type(error).__name__)
-
-        try:
-            client = await nats.connect(
-                url, name=f"affidavit-{role}", max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=report
-            )
-        except (OSError, nats.errors.Error) as error:
-            raise Unavailable(f"nats-server at {url} doesn't answer: start it, or correct the address") from error
-        bus = cls(role=role, client=client, url=url)
+        reader = cls(role=role, client=await streams.connect(url, role), url=url)
         for name in (topology.KNOWLEDGE, topology.SIGNALS):
-            bus._incarnations[name] = await streams.ensure_stream(bus.js, name, replicas=replicas)
-        return bus
+            try:
+                reader._incarnations[name] = await streams.incarnation(reader.js, name)
+            except NotFoundError as error:
+                await reader.close()
+                raise Unavailable(f"nats-server at {url} has no stream {name}: start the node once") from error
+        return reader
 
     async def close(self) -> None:
         """Flush and close the connection."""
@@ -122,75 +115,6 @@ class Bus:
             return int((await self.js.stream_info(stream)).state.last_seq)
         except _TRANSIENT as error:
             raise Unavailable(f"the log doesn't answer for stream {stream}: retry") from error
-
-    async def append(
-        self, *, crate: str, aggregate: str, message: Message, key: str, expected: int | None = None
-    ) -> Appended:
-        """Append one event; when it returns, the event is on disk.
-
-        Args:
-            crate: Crate.
-            aggregate: Opaque id of the thing that the event is about.
-            message: Body; its type decides subject and stream.
-            key: Idempotency key.
-            expected: Position of the aggregate's last event of this role, 0 for none; None doesn't check.
-
-        Returns:
-            Its position.
-
-        Raises:
-            Conflict: When the aggregate's last event stands elsewhere: somebody was faster.
-            Unavailable: When the log doesn't confirm after several attempts.
-        """
-        row = envelope.event_type(message.DESCRIPTOR.name, self.role)
-        subject = envelope.subject(row, crate=crate, aggregate=aggregate)
-        headers, body = envelope.encode(message, row, crate=crate, aggregate=aggregate, key=key, time=self._clock())
-        propagate.inject(headers)
-        headers["Nats-Msg-Id"] = f"{subject}:{headers['ce-id']}"
-        if expected is not None:
-            headers["Nats-Expected-Last-Subject-Sequence"] = str(expected)
-            headers["Nats-Expected-Last-Subject-Sequence-Subject"] = self._wildcard(row.stream, crate, aggregate)
-        return await self._publish(row.stream, subject, headers, body)
-
-    async def append_once(self, *, crate: str, aggregate: str, message: Message, key: str) -> Appended:
-        """Append unless the aggregate's last event is this very fact: what an idempotent step uses.
-
-        Args:
-            crate: Crate.
-            aggregate: Aggregate.
-            message: Body.
-            key: Idempotency key.
-
-        Returns:
-            Its position, old or new.
-
-        Raises:
-            Conflict: When other writers keep getting in between.
-            Unavailable: When the log doesn't answer.
-        """
-        row = envelope.event_type(message.DESCRIPTOR.name, self.role)
-        subject = self._wildcard(row.stream, crate, aggregate)
-        # Most aggregates are new, or were written here: a guess that is wrong costs a refusal.
-        expected = self._tails.pop(subject, 0)
-        for _ in range(_APPEND_ATTEMPTS):
-            try:
-                appended = await self.append(
-                    crate=crate, aggregate=aggregate, message=message, key=key, expected=expected
-                )
-            except Conflict:
-                last = await self._last(row.stream, subject)
-                if isinstance(last, Event) and last.key == key and last.name == row.name:
-                    return Appended(last.position, duplicate=True)
-                expected = last.position if last else 0
-            else:
-                self._remember(subject, appended.position)
-                return appended
-        raise Conflict(f"aggregate {aggregate} of crate {crate} is being written by somebody else: retry")
-
-    def _remember(self, subject: str, position: int) -> None:
-        self._tails[subject] = position
-        if len(self._tails) > _TAILS:
-            self._tails.popitem(last=False)
 
     async def recent(self, *, crate: str, service: str, aggregate: str) -> Event | None:
         """The last event of an aggregate of KNOWLEDGE as it was within the last second, for what rarely changes.
@@ -300,6 +224,137 @@ class Bus:
             body=reply.data,
             position=int(headers["Nats-Sequence"]),
         )
+
+
+class Bus(LogReader):
+    """Connection of one role to the log, to append as well.
+
+    Attributes:
+        role: Role that events are emitted as.
+    """
+
+    def __init__(self, *, role: str, client: Client, url: str, clock: Callable[[], datetime] = _utc_now) -> None:
+        super().__init__(role=role, client=client, url=url)
+        self._clock = clock
+        self._tails: OrderedDict[str, tuple[int, str]] = OrderedDict()
+
+    @classmethod
+    async def connect(cls, url: str, *, role: str, replicas: int = 1) -> Bus:
+        """Connect and make sure that both streams exist as configured.
+
+        Args:
+            url: NATS URL.
+            role: Role that events are emitted as.
+            replicas: Copies of each stream.
+
+        Returns:
+            The bus.
+
+        Raises:
+            Unavailable: When the server doesn't answer.
+        """
+        bus = cls(role=role, client=await streams.connect(url, role), url=url)
+        for name in (topology.KNOWLEDGE, topology.SIGNALS):
+            bus._incarnations[name] = await streams.ensure_stream(bus.js, name, replicas=replicas)
+        return bus
+
+    async def append(
+        self, *, crate: str, aggregate: str, message: Message, key: str, expected: int | None = None
+    ) -> Appended:
+        """Append one event; when it returns, the event is on disk.
+
+        Args:
+            crate: Crate.
+            aggregate: Opaque id of the thing that the event is about.
+            message: Body; its type decides subject and stream.
+            key: Idempotency key.
+            expected: Position of the aggregate's last event of this role, 0 for none; None doesn't check.
+
+        Returns:
+            Its position.
+
+        Raises:
+            Conflict: When the aggregate's last event stands elsewhere: somebody was faster.
+            Unavailable: When the log doesn't confirm after several attempts.
+        """
+        row = envelope.event_type(message.DESCRIPTOR.name, self.role)
+        subject = envelope.subject(row, crate=crate, aggregate=aggregate)
+        headers, body = envelope.encode(message, row, crate=crate, aggregate=aggregate, key=key, time=self._clock())
+        propagate.inject(headers)
+        headers["Nats-Msg-Id"] = f"{subject}:{headers['ce-id']}"
+        if expected is not None:
+            headers["Nats-Expected-Last-Subject-Sequence"] = str(expected)
+            headers["Nats-Expected-Last-Subject-Sequence-Subject"] = self._wildcard(row.stream, crate, aggregate)
+        return await self._publish(row.stream, subject, headers, body)
+
+    async def append_once(self, *, crate: str, aggregate: str, message: Message, key: str) -> Appended:
+        """Append unless the aggregate's last event is this very fact: what an idempotent step uses.
+
+        Args:
+            crate: Crate.
+            aggregate: Aggregate.
+            message: Body.
+            key: Idempotency key.
+
+        Returns:
+            Its position, old or new.
+
+        Raises:
+            Conflict: When other writers keep getting in between.
+            Unavailable: When the log doesn't answer.
+        """
+        row = envelope.event_type(message.DESCRIPTOR.name, self.role)
+        subject = self._wildcard(row.stream, crate, aggregate)
+        # Most aggregates are new, or were written here: a guess that is wrong costs a refusal.
+        expected, held = self._tails.pop(subject, (0, ""))
+        if held == f"{row.name} {key}":
+            self._remember(subject, expected, held)
+            return Appended(expected, duplicate=True)
+        for _ in range(_APPEND_ATTEMPTS):
+            try:
+                appended = await self.append(
+                    crate=crate, aggregate=aggregate, message=message, key=key, expected=expected
+                )
+            except Conflict:
+                last = await self._last(row.stream, subject)
+                if isinstance(last, Event) and last.key == key and last.name == row.name:
+                    return Appended(last.position, duplicate=True)
+                expected = last.position if last else 0
+            else:
+                self._remember(subject, appended.position, f"{row.name} {key}")
+                return appended
+        raise Conflict(f"aggregate {aggregate} of crate {crate} is being written by somebody else: retry")
+
+    async def stands(self, *, crate: str, aggregate: str, name: str, key: str) -> bool:
+        """Whether a fact of this role stands in the log, however long ago: for an event that comes again.
+
+        Args:
+            crate: Crate.
+            aggregate: Aggregate.
+            name: Message name.
+            key: Idempotency key.
+
+        Returns:
+            True when it does.
+
+        Raises:
+            Unavailable: When the log doesn't answer.
+        """
+        row = envelope.event_type(name, self.role)
+        subject = envelope.subject(row, crate=crate, aggregate=aggregate)
+        position = 0
+        while True:
+            found = await self._get(row.stream, {"next_by_subj": subject, "seq": position + 1})
+            if found is None:
+                return False
+            if isinstance(found, Event) and found.key == key:
+                return True
+            position = found.position
+
+    def _remember(self, subject: str, position: int, fact: str) -> None:
+        self._tails[subject] = (position, fact)
+        if len(self._tails) > _TAILS:
+            self._tails.popitem(last=False)
 
     async def _publish(self, stream: str, subject: str, headers: dict[str, str], body: bytes) -> Appended:
         for attempt in range(_APPEND_ATTEMPTS):

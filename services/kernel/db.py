@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import TypeAlias
 
 import asyncpg
 
@@ -13,7 +15,13 @@ create table if not exists migrations (number int primary key, applied_at timest
 create table if not exists positions (
     projection text primary key, position bigint not null, incarnation bytea not null
 );
+-- Erasures whose content isn't off the disk yet, see kernel.scrub.
+create table if not exists scrubs (
+    number bigint generated always as identity primary key,
+    crate text not null, document_id text not null, revision bigint not null
+);
 """
+Session: TypeAlias = "asyncpg.Connection"
 # One lock id for all roles: two processes that start at once must not create the same schema twice.
 _MIGRATION_LOCK = 0x61666669
 
@@ -46,7 +54,35 @@ class Database:
             Unavailable: When Postgres doesn't answer.
             Corrupt: When the schema is newer than this program.
         """
+        database = await cls.attach(dsn, schema=schema, max_connections=max_connections)
         try:
+            await _migrate(database.pool, schema, migrations)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            database.pool.terminate()
+            raise Unavailable(
+                f"Postgres stopped answering ({type(error).__name__}) while {schema} was opened"
+            ) from error
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    @classmethod
+    async def attach(cls, dsn: str, *, schema: str, max_connections: int = 4) -> Database:
+        """Connect to a schema as it is.
+
+        Args:
+            dsn: Postgres address.
+            schema: Schema name, a plain identifier.
+            max_connections: Upper bound of the pool.
+
+        Returns:
+            The database.
+
+        Raises:
+            Unavailable: When Postgres doesn't answer.
+        """
+        with _answering():
             pool = await asyncpg.create_pool(
                 dsn,
                 min_size=1,
@@ -55,15 +91,6 @@ class Database:
                 timeout=10,
                 reset=_keep,
             )
-        except (OSError, asyncpg.PostgresError, TimeoutError) as error:
-            raise Unavailable(
-                f"Postgres doesn't answer ({type(error).__name__}): is it up and its address right?"
-            ) from error
-        try:
-            await _migrate(pool, schema, migrations)
-        except BaseException:
-            await pool.close()
-            raise
         return cls(pool=pool, schema=schema)
 
     async def close(self) -> None:
@@ -92,6 +119,37 @@ class Database:
                 "restore the log that belongs to these tables, or start with an empty data folder"
             )
         return int(row["position"])
+
+
+@contextlib.asynccontextmanager
+async def session(dsn: str) -> AsyncIterator[Session]:
+    """A connection to no schema in particular, for what looks at several; times are told in UTC.
+
+    Args:
+        dsn: Postgres address.
+
+    Yields:
+        The connection.
+
+    Raises:
+        Unavailable: When Postgres doesn't answer.
+    """
+    with _answering():
+        connection = await asyncpg.connect(dsn, server_settings={"timezone": "UTC"}, timeout=10)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@contextlib.contextmanager
+def _answering() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, asyncpg.PostgresError, TimeoutError) as error:
+        raise Unavailable(
+            f"Postgres doesn't answer ({type(error).__name__}): is it up and its address right?"
+        ) from error
 
 
 async def advance(

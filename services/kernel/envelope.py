@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote
 from google.protobuf.message import DecodeError, Message
 
 from services import topology
+from services.kernel.upcasting import upcast
 
-SCHEMA_VERSION = 1
 MAX_EVENT_BYTES = 64 * 1024
 CONTENT_TYPE = "application/protobuf"
 HEADER_NAMES = (
@@ -32,6 +32,7 @@ HEADER_NAMES = (
     "traceparent",
 )
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_VERSION = re.compile(r"[1-9][0-9]{0,3}")
 _HEAD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -116,11 +117,11 @@ def event_type(name: str, service: str) -> topology.EventType:
 
 
 @cache
-def _message_class(token: str, service: str, stream: str) -> type[Message]:
+def _message_class(token: str, service: str, stream: str) -> tuple[topology.EventType, type[Message]]:
     for row in (*topology.EVENTS, topology.task_failed(service)):
         if (subject_token(row.name), row.service, row.stream) == (token, service, stream):
             found: type[Message] = getattr(importlib.import_module(row.module), row.name)
-            return found
+            return row, found
     raise KeyError(f"unknown event {token!r} of {service!r} in {stream}")
 
 
@@ -178,15 +179,16 @@ def encode(
         "ce-subject": quote(f"{crate}/{aggregate}", safe="/-_.~"),
         "ce-time": time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "ce-datacontenttype": CONTENT_TYPE,
-        "ce-schemaversion": str(SCHEMA_VERSION),
+        "ce-schemaversion": str(row.version),
     }
     return headers, body
 
 
-def _check_version(headers: Mapping[str, str]) -> None:
+def _version(headers: Mapping[str, str]) -> int:
     version = headers.get("ce-schemaversion", "")
-    if version != str(SCHEMA_VERSION):
-        raise ValueError(f"schema version {version!r} is unknown to this release")
+    if not _VERSION.fullmatch(version):
+        raise ValueError(f"schema version {version[:20]!r} is unknown to this release")
+    return int(version)
 
 
 def decode(
@@ -207,9 +209,10 @@ def decode(
     """
     try:
         _, _, crate, service, aggregate, name = subject.split(".")
-        _check_version(headers)
-        message = _message_class(name, service, stream)()
+        row, message_class = _message_class(name, service, stream)
+        message = message_class()
         message.ParseFromString(body)
+        upcast(message, version=_version(headers), wanted=row.version)
         return Event(
             key=unquote(headers["ce-id"]),
             crate=crate,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from affidavit.event.v1 import envelope_pb2
 
+from services import topology
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Failure
@@ -12,8 +15,63 @@ from services.kernel.ids import utc_now
 _UNEXPECTED = "an unexpected fault ({kind}); the service's log has the details. Retry it, or report it"
 
 
+class Failures(Protocol):
+    """Where a projection says what it gave up."""
+
+    async def record(self, event: Event, error: BaseException) -> None:
+        """Say that the handling of an event was given up.
+
+        Args:
+            event: What could not be handled.
+            error: Why.
+        """
+
+    async def record_poison(self, poison: Poison) -> None:
+        """Say that a stored message can't be read.
+
+        Args:
+            poison: What is wrong with it.
+        """
+
+
+class LoggedFailures:
+    """Writes TaskFailed to the log."""
+
+    def __init__(self, *, bus: Bus) -> None:
+        self._bus = bus
+
+    async def record(self, event: Event, error: BaseException) -> None:
+        """See Failures."""
+        await record(self._bus, event, error)
+
+    async def record_poison(self, poison: Poison) -> None:
+        """See Failures."""
+        await record_poison(self._bus, poison)
+
+
+class CountedFailures:
+    """Writes nothing: a replay meets failures again that the log knows already.
+
+    Attributes:
+        positions: Stream and position of every event that was given up.
+    """
+
+    def __init__(self) -> None:
+        self.positions: list[tuple[str, int]] = []
+
+    async def record(self, event: Event, error: BaseException) -> None:  # noqa: ARG002  (the port's signature)
+        """See Failures."""
+        self.positions.append((event.stream, event.position))
+
+    async def record_poison(self, poison: Poison) -> None:
+        """See Failures."""
+        self.positions.append((poison.stream, poison.position))
+
+
 async def record(bus: Bus, event: Event, error: BaseException) -> None:
-    """Record that the handling of an event was given up.
+    """Record that the handling of an event was given up, unless it has become needless.
+
+    Whoever works on something that is erased meanwhile finds it gone; that is nobody's failure.
 
     Args:
         bus: Log of the role that gives up.
@@ -23,6 +81,8 @@ async def record(bus: Bus, event: Event, error: BaseException) -> None:
     Raises:
         Unavailable: When the log doesn't take the record; the event is then delivered again.
     """
+    if await _erased_since(bus, event):
+        return
     is_failure = isinstance(error, Failure)
     message = envelope_pb2.TaskFailed(
         service=bus.role,
@@ -39,6 +99,14 @@ async def record(bus: Bus, event: Event, error: BaseException) -> None:
     message.failed_at.FromDatetime(utc_now())
     key = f"failed:{bus.role}:{event.stream}:{event.position}:{event.deliveries if is_failure else 0}:{event.retry}"
     await bus.append(crate=event.crate, aggregate=event.aggregate, message=message, key=key)
+
+
+async def _erased_since(bus: Bus, event: Event) -> bool:
+    if event.stream != topology.KNOWLEDGE:
+        return False
+    service, name = topology.ERASURE
+    erased = await bus.last_named(crate=event.crate, service=service, aggregate=event.aggregate, name=name)
+    return erased is not None and erased.position > event.position
 
 
 async def record_poison(bus: Bus, poison: Poison) -> None:

@@ -17,10 +17,11 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext, api
 
 from services import topology
-from services.kernel import failures, tasks, telemetry
-from services.kernel.bus import Bus, decode_message
+from services.kernel import tasks, telemetry
+from services.kernel.bus import Bus, LogReader, decode_message
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Settlement, outcome
+from services.kernel.failures import Failures, LoggedFailures
 from services.kernel.steps import MAX_ATTEMPTS, filters
 
 _log = logging.getLogger("affidavit.projections")
@@ -58,6 +59,60 @@ class Progress:
     waiters: list[tuple[int, int, asyncio.Future[None]]] = field(default_factory=list)
 
 
+class Applier:
+    """Hands batches to a projection; what fails as a whole is tried event by event, where the outcome decides."""
+
+    def __init__(self, *, projection: Projection, role: str, failures: Failures) -> None:
+        self._projection = projection
+        self._role = role
+        self._failures = failures
+
+    async def apply(self, batch: Sequence[Event | Poison]) -> None:
+        """Apply a batch.
+
+        Args:
+            batch: In log order, with what can't be read.
+
+        Raises:
+            Exception: What keeps an event from being applied now; a Failure that is final is recorded instead.
+        """
+        events = []
+        for event in batch:
+            if isinstance(event, Poison):
+                await self._failures.record_poison(event)
+            else:
+                events.append(event)
+        if not events:
+            return
+        try:
+            await self._projection.apply(events)
+        except Exception:  # noqa: BLE001  (retried one by one, where the outcome decides)
+            if len(events) > 1:
+                _log.exception("projection %s retries a batch one by one", self._projection.name)
+                for event in events:
+                    await self._apply_one(event)
+                return
+            await self._apply_one(events[0])
+
+    async def _apply_one(self, event: Event) -> None:
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                with telemetry.handling(self._role, event):
+                    await self._projection.apply([event])
+            except Exception as error:
+                final = outcome(error).settlement is Settlement.GIVE_UP
+                telemetry.failed(self._role, event, error, final=final)
+                if final:
+                    await self._failures.record(event, error)
+                    return
+                if attempt == MAX_ATTEMPTS:
+                    # Skipping would lose a fact because a server is away: start over and keep order instead.
+                    raise
+                await asyncio.sleep(_RETRY_S[min(attempt - 1, len(_RETRY_S) - 1)])
+            else:
+                return
+
+
 class ProjectionRunner:
     """Runs one projection until it is stopped.
 
@@ -68,6 +123,7 @@ class ProjectionRunner:
     def __init__(self, *, bus: Bus, projection: Projection) -> None:
         self._bus = bus
         self._projection = projection
+        self._applier = Applier(projection=projection, role=bus.role, failures=LoggedFailures(bus=bus))
         self._task: asyncio.Task[None] | None = None
         self.progress = Progress()
 
@@ -128,16 +184,7 @@ class ProjectionRunner:
 
     async def _subscribe(self) -> JetStreamContext.PullSubscription:
         self.progress.applied = await self._projection.position()
-        config = api.ConsumerConfig(
-            filter_subjects=filters(self._projection.events, self._projection.stream),
-            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=self.progress.applied + 1,
-            ack_policy=api.AckPolicy.NONE,
-            inactive_threshold=60,
-            mem_storage=True,
-            num_replicas=1,
-        )
-        info = await self._bus.js.add_consumer(self._projection.stream, config)
+        info = await add_consumer(self._bus, self._projection, after=self.progress.applied)
         if not info.num_pending:
             self._note(self.progress.applied, caught_up=True)
         return await self._bus.js.pull_subscribe_bind(consumer=info.name, stream=self._projection.stream)
@@ -156,7 +203,7 @@ class ProjectionRunner:
                     # A fetch that only met status messages.
                     continue
                 pending = messages[-1].metadata.num_pending
-                await self._apply([decode_message(message) for message in messages])
+                await self._applier.apply([decode_message(message) for message in messages])
                 self._note(messages[-1].metadata.sequence.stream, caught_up=not pending)
         finally:
             await _forget(subscription)
@@ -171,42 +218,28 @@ class ProjectionRunner:
             if not reached.done():
                 reached.set_result(None)
 
-    async def _apply(self, batch: Sequence[Event | Poison]) -> None:
-        events = []
-        for event in batch:
-            if isinstance(event, Poison):
-                await failures.record_poison(self._bus, event)
-            else:
-                events.append(event)
-        if not events:
-            return
-        try:
-            await self._projection.apply(events)
-        except Exception:  # noqa: BLE001  (retried one by one, where the outcome decides)
-            if len(events) > 1:
-                _log.exception("projection %s retries a batch one by one", self._projection.name)
-                for event in events:
-                    await self._apply_one(event)
-                return
-            await self._apply_one(events[0])
 
-    async def _apply_one(self, event: Event) -> None:
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            try:
-                with telemetry.handling(self._bus.role, event):
-                    await self._projection.apply([event])
-            except Exception as error:
-                final = outcome(error).settlement is Settlement.GIVE_UP
-                telemetry.failed(self._bus.role, event, error, final=final)
-                if final:
-                    await failures.record(self._bus, event, error)
-                    return
-                if attempt == MAX_ATTEMPTS:
-                    # Skipping would lose a fact because a server is away: start over and keep order instead.
-                    raise
-                await asyncio.sleep(_RETRY_S[min(attempt - 1, len(_RETRY_S) - 1)])
-            else:
-                return
+async def add_consumer(log: LogReader, projection: Projection, *, after: int) -> api.ConsumerInfo:
+    """Make a consumer without acknowledgements that gives a projection its events in strict order.
+
+    Args:
+        log: Log.
+        projection: Who reads.
+        after: Stream position to begin after.
+
+    Returns:
+        What the server says of it.
+    """
+    config = api.ConsumerConfig(
+        filter_subjects=filters(projection.events, projection.stream),
+        deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+        opt_start_seq=after + 1,
+        ack_policy=api.AckPolicy.NONE,
+        inactive_threshold=60,
+        mem_storage=True,
+        num_replicas=1,
+    )
+    return await log.js.add_consumer(projection.stream, config)
 
 
 async def _forget(subscription: JetStreamContext.PullSubscription) -> None:

@@ -6,16 +6,17 @@ from dataclasses import replace
 
 from affidavit.event.v1 import envelope_pb2
 
-from services.kernel import failures
-from services.kernel.bus import Bus
+from services.kernel.bus import LogReader
 from services.kernel.envelope import Event, Poison
+from services.kernel.failures import Failures
 
 
-async def handed_over(bus: Bus, event: Event) -> Event | None:
+async def handed_over(log: LogReader, failures: Failures, event: Event) -> Event | None:
     """The event that a role is to handle, given what it read.
 
     Args:
-        bus: Log of the role that reads.
+        log: Log, as the role that reads.
+        failures: Where an event that still can't be read is recorded.
         event: As read.
 
     Returns:
@@ -29,11 +30,11 @@ async def handed_over(bus: Bus, event: Event) -> Event | None:
     message = event.message
     if not isinstance(message, envelope_pb2.TaskRetried):
         return event
-    if message.service != bus.role:
+    if message.service != log.role:
         return None
-    found = await bus.at(message.stream, message.position)
+    found = await log.at(message.stream, message.position)
     if isinstance(found, Poison):
-        await failures.record_poison(bus, replace(found, retry=event.position))
+        await failures.record_poison(replace(found, retry=event.position))
     if not isinstance(found, Event):
         return None
     return replace(found, retry=event.position, deliveries=event.deliveries + 1)

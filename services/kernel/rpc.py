@@ -17,12 +17,11 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
-from services.kernel import channels, telemetry
+from services.kernel import addresses, channels, requests, telemetry
 from services.kernel.auth import Credentials, Grants
-from services.kernel.errors import Failure, Rejected, outcome
+from services.kernel.errors import Failure, Rejected, Unavailable, outcome
 
 _log = logging.getLogger("affidavit.rpc")
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _PUBLIC = ("/grpc.health.", "/grpc.reflection.")
 _UNSCOPED = ("/affidavit.ingest.v1.IngestService/ListCrates",)
 _CREATES = ("/affidavit.ingest.v1.IngestService/CreateCrate",)
@@ -48,7 +47,7 @@ class Servicer:
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
-    """Checks the grant of every call and turns Failures into statuses."""
+    """Checks grant and enums of every call and turns Failures into statuses."""
 
     def __init__(self, *, grants: Grants) -> None:
         self._grants = grants
@@ -104,28 +103,32 @@ class _Guard:
         return call
 
     def stream_unary(self, inner: Any) -> Any:
-        async def call(requests: AsyncIterator[Any], context: Call) -> Any:
+        async def call(stream: AsyncIterator[Any], context: Call) -> Any:
             async with _Outcome(self._method, context):
-                return await inner(self._checked(requests, context), context)
+                return await inner(self._checked(stream, context), context)
 
         return call
 
     def stream_stream(self, inner: Any) -> Any:
-        async def call(requests: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
+        async def call(stream: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
             async with _Outcome(self._method, context):
-                async for reply in inner(self._checked(requests, context), context):
+                async for reply in inner(self._checked(stream, context), context):
                     yield reply
 
         return call
 
-    async def _checked(self, requests: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
+    async def _checked(self, stream: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
         crate = None
-        async for request in requests:
+        async for request in stream:
             if crate is None:
                 await self._check(request, context)
                 crate = _crate(request)
             elif _crate(request) not in ("", crate):
-                raise Rejected("a later message names another crate than the first: one call works on one crate")
+                raise Rejected(
+                    f"a later message names another crate than the first one, {crate}: name the same, or none"
+                )
+            else:
+                requests.check_enums(request)
             yield request
 
     async def _check(self, request: Any, context: Call) -> None:
@@ -134,6 +137,7 @@ class _Guard:
             await self._grants.admit_unscoped(shown, self._method)
         else:
             await self._grants.admit(shown, self._method, _crate(request), creates=self._method in _CREATES)
+        requests.check_enums(request)
 
 
 def _credentials(context: Call) -> Credentials:
@@ -198,7 +202,7 @@ class Server:
 
     def __init__(self, *, listen: str, grants: Grants, servicers: tuple[Servicer, ...]) -> None:
         self.address = listen
-        self._server = grpc.aio.server(interceptors=(GuardInterceptor(grants=grants),), options=channels.OPTIONS)
+        self._server = grpc.aio.server(interceptors=(GuardInterceptor(grants=grants),), options=channels.SERVER_OPTIONS)
         self._health = health_aio.HealthServicer()
         self._names = tuple(servicer.name for servicer in servicers)
         for servicer in servicers:
@@ -213,19 +217,17 @@ class Server:
         """Bind and serve.
 
         Raises:
-            Failure: When the address is taken.
+            Rejected: When the address is no loopback address with a port.
+            Conflict: When it is taken.
         """
-        host = self.address.rsplit(":", 1)[0]
-        if host.strip("[]") not in _LOOPBACK:
-            raise Rejected(
-                f"--listen {self.address} is not a loopback address: tokens are not available yet, "
-                "so this version serves 127.0.0.1 and [::1] only"
-            )
+        # gRPC takes a port above 65535 for what is left of it modulo 65536.
+        addresses.parse(self.address)
         try:
             port = self._server.add_insecure_port(self.address)
         except RuntimeError as error:
-            raise Failure(f"address {self.address} is taken: stop the other process or choose --listen") from error
-        self.address = f"{host}:{port}"
+            addresses.check_free(self.address)
+            raise Unavailable(f"address {self.address} can't be used ({error}): use --listen") from error
+        self.address = f"{self.address.rsplit(':', 1)[0]}:{port}"
         await self._server.start()
 
     async def set_ready(self, ready: dict[str, bool]) -> None:

@@ -21,7 +21,7 @@ from services.kernel.settings import NodeSettings
 from services.kernel.steps import Step, StepRunner
 
 _log = logging.getLogger("affidavit.runner")
-_DRAIN_S = 8.0
+_DRAIN_S = 6.0
 _READINESS_S = 1.0
 
 Check = Callable[[], Awaitable[str]]
@@ -161,11 +161,12 @@ class Node:
         self._without_steps = without_steps
         self._identify = identify
         self._stack = contextlib.AsyncExitStack()
+        self._drains: list[Callable[[float], Awaitable[None]]] = []
         self._roles: list[tuple[Role, list[ProjectionRunner]]] = []
         self.server: rpc.Server
 
     async def start(self) -> None:
-        """Connect, wire every role, follow the log and serve.
+        """Connect, wire every role, follow the log and serve. After a failure it may be tried again.
 
         Raises:
             Failure: When a dependency is missing; the message says which and what to do.
@@ -173,11 +174,14 @@ class Node:
         try:
             await self._start()
         except BaseException:
-            await self._stack.aclose()
+            await self.stop()
+            self._roles.clear()
             raise
 
     async def stop(self) -> None:
-        """Drain within ten seconds: refuse calls, finish work in hand, close."""
+        """Drain: refuse calls, finish work in hand, close. All roles have the same few seconds, not one after the other."""
+        drains, self._drains = self._drains, []
+        await asyncio.gather(*(drain(_DRAIN_S) for drain in drains))
         await self._stack.aclose()
 
     async def problems(self) -> dict[str, str]:
@@ -209,7 +213,7 @@ class Node:
                 servicers += await self._start_role(name, packs, grants)
         self.server = rpc.Server(listen=settings.listen, grants=grants, servicers=tuple(servicers))
         await self.server.start()
-        self._stack.push_async_callback(self.server.stop, _DRAIN_S)
+        self._drains.append(self.server.stop)
         readiness = asyncio.create_task(self._publish_readiness(), name="readiness")
         self._stack.push_async_callback(tasks.cancel, [readiness])
 
@@ -239,8 +243,8 @@ class Node:
             self._stack.push_async_callback(tasks.cancel, [task])
         if role.steps and name not in self._without_steps:
             steps = StepRunner(bus=bus, steps=role.steps)
+            self._drains.append(steps.stop)
             await steps.start()
-            self._stack.push_async_callback(steps.stop, _DRAIN_S)
         self._roles.append((role, runners))
         return role.servicers
 

@@ -19,11 +19,12 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
 from services import topology
-from services.kernel import envelope, failures, retries, tasks, telemetry
+from services.kernel import envelope, retries, tasks, telemetry
 from services.kernel.bus import Bus, decode_message
 from services.kernel.crates import Crates
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Settlement, outcome
+from services.kernel.failures import LoggedFailures
 
 _log = logging.getLogger("affidavit.steps")
 ACK_WAIT_S = 30.0
@@ -152,6 +153,7 @@ class _Pool:
 
     def __init__(self, *, bus: Bus, step: Step, crate: str, running: asyncio.Semaphore) -> None:
         self._bus = bus
+        self._failures = LoggedFailures(bus=bus)
         self._step = step
         self._config = consumer_config(bus.role, step, crate)
         self._running = asyncio.Semaphore(step.concurrency)
@@ -224,7 +226,7 @@ class _Pool:
         try:
             event = decode_message(message)
             if isinstance(event, Poison):
-                await failures.record_poison(self._bus, event)
+                await self._failures.record_poison(event)
                 await message.term()
                 return
             async with self._running, self._running_in_all:
@@ -245,7 +247,7 @@ class _Pool:
     async def _handle(self, read: Event, message: Msg) -> None:
         event = read
         try:
-            handed = await retries.handed_over(self._bus, read)
+            handed = await retries.handed_over(self._bus, self._failures, read)
             if handed is None or handed.name not in self._step.events:
                 await message.ack()
                 return
@@ -261,7 +263,7 @@ class _Pool:
         give_up = outcome(error).settlement is Settlement.GIVE_UP or event.deliveries >= MAX_ATTEMPTS
         telemetry.failed(self._bus.role, event, error, final=give_up)
         if give_up:
-            await failures.record(self._bus, event, error)
+            await self._failures.record(event, error)
             await message.term()
             return
         delay = _DELAYS_S[min(event.deliveries, len(_DELAYS_S)) - 1]

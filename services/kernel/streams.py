@@ -1,16 +1,20 @@
-"""The two streams and their configuration, owned by us and applied at start."""
+"""The connection to the log, and its two streams with their configuration, owned by us and applied at start."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import secrets
 
+import nats
+from nats.aio.client import Client
 from nats.js import JetStreamContext, api
 from nats.js.errors import BadRequestError, NotFoundError
 
 from services import topology
-from services.kernel.errors import Corrupt
+from services.kernel.errors import Corrupt, Unavailable
 
+_log = logging.getLogger("affidavit.bus")
 _INCARNATION = "affidavit-incarnation"
 _NAME_IN_USE = 10058
 DEDUP_WINDOW_S = 120
@@ -57,14 +61,37 @@ async def ensure_stream(js: JetStreamContext, name: str, *, replicas: int = 1) -
         Corrupt: When a stream of that name exists that affidavit didn't make.
     """
     info = await _find_or_create(js, name, replicas)
-    metadata = info.config.metadata or {}
-    incarnation = metadata.get(_INCARNATION)
-    if incarnation is None:
-        raise Corrupt(f"stream {name} exists but was not made by affidavit: point to another NATS account or server")
-    wanted = stream_config(name, replicas=replicas, incarnation=incarnation)
+    found = _incarnation_of(info)
+    wanted = stream_config(name, replicas=replicas, incarnation=found.hex())
     if _drifted(info.config, wanted):
         await js.update_stream(wanted)
-    return bytes.fromhex(incarnation)
+    return found
+
+
+async def incarnation(js: JetStreamContext, name: str) -> bytes:
+    """The incarnation of a stream that exists; nothing is created or changed.
+
+    Args:
+        js: JetStream context.
+        name: KNOWLEDGE or SIGNALS.
+
+    Returns:
+        16 bytes.
+
+    Raises:
+        NotFoundError: When there is no such stream.
+        Corrupt: When affidavit didn't make it.
+    """
+    return _incarnation_of(await js.stream_info(name))
+
+
+def _incarnation_of(info: api.StreamInfo) -> bytes:
+    found = (info.config.metadata or {}).get(_INCARNATION)
+    if found is None:
+        raise Corrupt(
+            f"stream {info.config.name} exists but was not made by affidavit: point to another NATS account or server"
+        )
+    return bytes.fromhex(found)
 
 
 async def _find_or_create(js: JetStreamContext, name: str, replicas: int) -> api.StreamInfo:
@@ -86,3 +113,29 @@ def _drifted(found: api.StreamConfig, wanted: api.StreamConfig) -> bool:
         "metadata"
     }
     return any(getattr(found, name) != getattr(wanted, name) for name in ours)
+
+
+async def connect(url: str, role: str) -> Client:
+    """Connect to nats-server, and again whenever the connection is lost.
+
+    Args:
+        url: NATS URL.
+        role: Role that the connection is named after.
+
+    Returns:
+        The connection.
+
+    Raises:
+        Unavailable: When the server doesn't answer.
+    """
+
+    async def report(error: Exception) -> None:
+        # nats-py reports a denied publish or a lost connection only here.
+        _log.warning("nats-server at %s: %s; what can be repeated is", url, type(error).__name__)
+
+    try:
+        return await nats.connect(
+            url, name=f"affidavit-{role}", max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=report
+        )
+    except (OSError, nats.errors.Error) as error:
+        raise Unavailable(f"nats-server at {url} doesn't answer: start it, or correct the address") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import time
@@ -66,7 +67,12 @@ def handling(role: str, event: Event) -> Iterator[None]:
     context = propagate.extract({"traceparent": event.traceparent} if event.traceparent else {})
     with _tracer.start_as_current_span(f"{role} {event.name}", context=context):
         yield
-    _handled.labels(role, event.name).observe(time.perf_counter() - started)
+    _seconds(role, event.name).observe(time.perf_counter() - started)
+
+
+@functools.cache
+def _seconds(role: str, name: str) -> Histogram:
+    return _handled.labels(role, name)
 
 
 def failed(role: str, event: Event, error: BaseException, *, final: bool) -> None:

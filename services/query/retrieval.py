@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from services.kernel.errors import Failure, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.query.domain.crate import CrateRules
-from services.query.domain.fusion import Fused, best_per_document, fuse, rank_one_lane
+from services.query.domain.fusion import Fused, best_per_document, fuse, fuse_documents, rank_one_lane
 from services.query.domain.outcomes import Found, SearchOutcome
 from services.query.domain.profile import PROFILES, Profile
 from services.query.domain.snippets import snippet
@@ -34,6 +34,7 @@ class Request:
         lane_filter: What the lanes may return.
         profile: Manifest.
         depth: Candidates asked of each lane.
+        by_document: One candidate per document, by the keyword lane's document records and the vector lane's chunks.
     """
 
     crate_id: str
@@ -42,6 +43,7 @@ class Request:
     lane_filter: LaneFilter
     profile: Profile
     depth: int
+    by_document: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,12 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One lane's part: its answer and query vector, or why there is none."""
+    """One lane's part: its answer, the chunks to show where that holds documents, its query vector; or why not."""
 
     answer: LaneAnswer | None = None
     note: str = ""
     vector: QueryVector | None = None
+    chunks: LaneAnswer | None = None
 
 
 def check_query(query: str, *, name: str) -> str:
@@ -137,9 +140,11 @@ class Retriever:
             Unavailable: When no lane answers.
         """
         kind = request.lane_filter.kind
-        retrieval = await self.retrieve(request)
+        grouped = by_document or kind is RecordKind.DOCUMENT
+        fused = grouped and request.mode is RetrievalMode.HYBRID and request.profile.features.level_per_lane
+        retrieval = await self.retrieve(replace(request, by_document=fused))
         candidates = retrieval.candidates
-        if by_document or kind is RecordKind.DOCUMENT:
+        if grouped:
             candidates = best_per_document(candidates)
         terms = tuple(weight.term for weight in retrieval.keyword.terms)
         shown = candidates[:limit]
@@ -174,9 +179,10 @@ class Retriever:
         )
         if keyword.answer is None and vector.answer is None:
             raise Unavailable(f"no lane answers: keyword lane: {keyword.note}; vector lane: {vector.note}; retry")
-        answers = tuple(side.answer for side in (keyword, vector) if side.answer is not None)
+        held = (keyword.answer, keyword.chunks, vector.answer)
+        answers = tuple(answer for answer in held if answer is not None)
         return Retrieval(
-            candidates=_rank(request, keyword.answer, vector.answer),
+            candidates=_rank(request, keyword, vector),
             lanes=(_use(KEYWORD, keyword), _use(VECTOR, vector)),
             keyword=keyword.answer or LaneAnswer(),
             vector=vector.vector,
@@ -214,12 +220,22 @@ class Retriever:
             return _Side(note=error.message)
 
     async def _keyword(self, request: Request) -> _Side:
-        answer = await self._index.search_keyword(request.crate_id, request.query, request.lane_filter, request.depth)
-        return _Side(answer) if answer.terms else _Side(note=_NO_WORD)
+        async def search(lane_filter: LaneFilter) -> LaneAnswer:
+            return await self._index.search_keyword(request.crate_id, request.query, lane_filter, request.depth)
+
+        own, chunks = request.lane_filter, None
+        if request.by_document and own.kind is RecordKind.CHUNK:
+            documents = replace(own, kind=RecordKind.DOCUMENT)
+            answer, chunks = await asyncio.gather(search(documents), search(own))
+        else:
+            answer = await search(own)
+        return _Side(answer, chunks=chunks) if answer.terms else _Side(note=_NO_WORD)
 
     async def _vector(self, request: Request) -> _Side:
         vector = await self._embedder.embed_query(request.crate_id, request.query)
-        answer = await self._index.search_vector(request.crate_id, vector, request.lane_filter, request.depth)
+        own = request.lane_filter
+        lane_filter = replace(own, kind=RecordKind.CHUNK) if request.by_document else own
+        answer = await self._index.search_vector(request.crate_id, vector, lane_filter, request.depth)
         return _Side(answer, vector=vector)
 
 
@@ -235,16 +251,19 @@ async def _read(
     return pairs, cursor
 
 
-def _rank(request: Request, keyword: LaneAnswer | None, vector: LaneAnswer | None) -> tuple[Fused, ...]:
-    if request.mode is RetrievalMode.HYBRID:
-        return fuse(
-            keyword.hits if keyword else (),
-            vector.hits if vector else (),
-            weights=request.profile.weights.by_form(),
-            k=request.profile.rank_constant,
-        )
-    answer = keyword or vector or LaneAnswer()
-    return rank_one_lane(answer.hits, request.mode)
+def _rank(request: Request, keyword: _Side, vector: _Side) -> tuple[Fused, ...]:
+    if request.mode is not RetrievalMode.HYBRID:
+        answer = keyword.answer or vector.answer or LaneAnswer()
+        return rank_one_lane(answer.hits, request.mode)
+    words, meaning = (side.answer.hits if side.answer else () for side in (keyword, vector))
+    weights, k = request.profile.weights.by_form(), request.profile.rank_constant
+    if not request.by_document:
+        return fuse(words, meaning, weights=weights, k=k)
+    if request.lane_filter.kind is RecordKind.DOCUMENT:
+        shown = tuple(replace(hit, key=replace(hit.key, ordinal=0)) for hit in meaning)
+    else:
+        shown = (*meaning, *(keyword.chunks.hits if keyword.chunks else ()))
+    return fuse_documents(words, meaning, shown=shown, weights=weights, k=k)
 
 
 def _use(lane: str, side: _Side) -> LaneUse:

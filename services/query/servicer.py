@@ -10,6 +10,7 @@ from affidavit.query.v1 import query_service_pb2_grpc as pb_grpc
 from services.kernel.errors import NotAvailableYet, Rejected
 from services.query.answering import Answerer, Ask
 from services.query.codec import incoming, outgoing
+from services.query.domain.crate import history_problem
 from services.query.domain.extractive import pieces
 from services.query.ports import CrateBook
 from services.query.retrieval import Request, Retriever, check_query, usable_profile
@@ -60,12 +61,16 @@ class QueryServicer(pb_grpc.QueryServiceServicer):
 
 def _ask(request: pb.AskRequest) -> Ask:
     _refuse_past(has_as_of=request.HasField("as_of"), at=request.at)
+    history = incoming.history(request.history)
+    problem = history_problem(history)
+    if problem:
+        raise Rejected(problem)
     return Ask(
         crate_id=request.crate_id,
         question=request.question,
         mode=incoming.answer_mode(request.mode),
         retrieval_mode=incoming.retrieval_mode(request.retrieval_mode),
-        history=incoming.history(request.history),
+        history=history,
         lane_filter=incoming.lane_filter(request.filter),
         source_limit=request.source_limit,
     )

@@ -46,12 +46,14 @@ class Archive:
         store: DisclosureStore,
         signer: Signer,
         applied: Callable[[int, float], Awaitable[bool]],
+        erased: Callable[[], Awaitable[int]],
     ) -> None:
         self._log = log
         self._tables = tables
         self._store = store
         self._signer = signer
         self._applied = applied
+        self._erased = erased
 
     async def show(self, crate: str, receipt_id: str) -> Shown:
         """Hand a receipt out with everything that is still disclosed.
@@ -77,6 +79,14 @@ class Archive:
             # An erasure deletes packs just before its rows change: wait for it and look again.
             settled = await self._tables.receipt(crate, row.head.receipt_id, settled=True)
             return await self._open_settled(settled or row)
+
+    async def erased(self, position: int) -> bool:
+        """Tell whether what receipts disclose is deleted of every document that was erased up to a position.
+
+        Args:
+            position: In KNOWLEDGE.
+        """
+        return await self._erased() >= position
 
     async def verify(self, crate: str, bundle: bytes) -> tuple[bool, str]:
         """Verify a bundle with this server's own key, its parent taken from the tables.

@@ -8,9 +8,12 @@ from affidavit.receipt.v1 import receipt_service_pb2_grpc as pb_grpc
 
 from services import topology
 from services.kernel.blobs import blob_names
+from services.kernel.bus import LogReader
+from services.kernel.db import Database
 from services.kernel.errors import Rejected
 from services.kernel.ids import utc_now
 from services.kernel.projections import Projection
+from services.kernel.replay import ReplayContext, Replica
 from services.kernel.rpc import Servicer
 from services.kernel.runner import Context, Role
 from services.kernel.settings import NodeSettings
@@ -18,7 +21,7 @@ from services.receipt.adapters.disclosures_packs import PackedDisclosures
 from services.receipt.adapters.entropy_os import OsEntropy
 from services.receipt.adapters.history_nats import any_receipt_issued
 from services.receipt.adapters.signer_file import KeyFolder, KeyState
-from services.receipt.adapters.tables_postgres import ERASURES, MIGRATIONS, RECEIPTS, PostgresTables
+from services.receipt.adapters.tables_postgres import ERASURES, MIGRATIONS, RECEIPTS, TABLES, PostgresTables
 from services.receipt.archive import Archive
 from services.receipt.codec.messages import ERASURE_EVENTS, RECEIPT_EVENTS
 from services.receipt.handlers import Follower
@@ -28,6 +31,7 @@ from services.receipt.servicer import ReceiptServicer
 from services.receipt.settings import ReceiptSettings
 
 _SEED_BYTES = 32
+_STREAMS = {RECEIPTS: topology.SIGNALS, ERASURES: topology.KNOWLEDGE}
 
 
 async def wire(context: Context) -> Role:
@@ -43,11 +47,7 @@ async def wire(context: Context) -> Role:
         Failure: When a dependency is missing.
     """
     settings = ReceiptSettings(data_dir=context.settings.data_dir)
-    streams = {RECEIPTS: topology.SIGNALS, ERASURES: topology.KNOWLEDGE}
-    tables = PostgresTables(
-        database=await context.database(MIGRATIONS),
-        incarnations={name: context.bus.incarnation(stream) for name, stream in streams.items()},
-    )
+    tables = _tables(await context.database(MIGRATIONS), context.bus)
     store = PackedDisclosures(packs=context.packs)
     entropy = OsEntropy()
     signer = await _signer(context, settings, entropy)
@@ -58,6 +58,7 @@ async def wire(context: Context) -> Role:
         store=store,
         signer=signer,
         applied=lambda position, timeout_s: context.applied(RECEIPTS, position, timeout_s),
+        erased=lambda: tables.position(ERASURES),
     )
     sweeper = Sweeper(tables=tables, store=store, caught_up=lambda: context.caught_up(RECEIPTS), clock=utc_now)
 
@@ -76,6 +77,26 @@ async def wire(context: Context) -> Role:
         projections=_projections(tables, Follower(tables=tables, store=store)),
         background=(sweeper.run,),
         checks={"signing key": key_at_hand},
+    )
+
+
+async def replica(context: ReplayContext) -> Replica:
+    """Put the projections together once more, into other tables.
+
+    Args:
+        context: What a replay offers.
+
+    Returns:
+        The projections, and what is compared.
+    """
+    tables = _tables(await context.database(MIGRATIONS), context.log)
+    follower = Follower(tables=tables, store=PackedDisclosures(packs=context.packs))
+    return Replica(name="receipt", projections=_projections(tables, follower), tables=TABLES)
+
+
+def _tables(database: Database, log: LogReader) -> PostgresTables:
+    return PostgresTables(
+        database=database, incarnations={name: log.incarnation(stream) for name, stream in _STREAMS.items()}
     )
 
 

@@ -33,6 +33,10 @@ class ReceiptServicer(pb_grpc.ReceiptServiceServicer):
         shown = await self._archive.show(request.crate_id, request.receipt_id)
         return messages.get_response(shown.bundle, shown.view_json, disclosed=shown.disclosed)
 
+    async def GetErasure(self, request: pb.GetErasureRequest, _context: Call) -> pb.GetErasureResponse:
+        """Tell whether what receipts disclose of an erased document is off the disk."""
+        return pb.GetErasureResponse(gone=await self._archive.erased(request.position))
+
     async def VerifyReceipt(self, request: pb.VerifyReceiptRequest, _context: Call) -> pb.VerifyReceiptResponse:
         """Verify a bundle with the server's own key."""
         ok, verdict_json = await self._archive.verify(request.crate_id, request.bundle)

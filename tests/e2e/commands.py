@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sysconfig
@@ -12,6 +13,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from services.kernel.addresses import holder
 
 AFFIDAVIT = str(Path(sysconfig.get_path("scripts")) / "affidavit")
 FAST = {"AFFIDAVIT_EMBEDDER_MODEL": "hash-384"}
@@ -22,6 +25,13 @@ def run(*arguments: str, data_dir: Path, **environment: str) -> subprocess.Compl
     """Run a command on a data folder; it may fail."""
     variables = dict(os.environ) | FAST | {"AFFIDAVIT_DATA_DIR": str(data_dir)} | environment
     return subprocess.run([AFFIDAVIT, *arguments], env=variables, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def start(*arguments: str, data_dir: Path) -> subprocess.Popen[bytes]:
+    """Start a command on a data folder and don't wait for it."""
+    variables = dict(os.environ) | FAST | {"AFFIDAVIT_DATA_DIR": str(data_dir)}
+    silent = subprocess.DEVNULL
+    return subprocess.Popen([AFFIDAVIT, *arguments], env=variables, stdout=silent, stderr=silent)  # noqa: S603
 
 
 def result(*arguments: str, data_dir: Path) -> Any:
@@ -55,6 +65,29 @@ def up(data_dir: Path, *flags: str, environment: Mapping[str, str] = FAST) -> It
     assert killed or code == 0
 
 
+@contextlib.contextmanager
+def beside(data_dir: Path, *roles: str) -> Iterator[str]:
+    """Address of a process that runs roles beside a running node, as long as the block does."""
+    process = subprocess.Popen(  # noqa: S603
+        [AFFIDAVIT, "run", *roles, "--data-dir", str(data_dir)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ) | FAST,
+    )
+    assert process.stderr is not None
+    told = process.stderr.readline()
+    address = told.removeprefix("serving on ").split(": ")[0]
+    port = int(address.rsplit(":", 1)[1])
+    try:
+        assert eventually(lambda: holder(port) is not None), told
+        yield address
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(_STOP_S)
+        process.stderr.close()
+    assert code == 0
+
+
 def children_of(data_dir: Path) -> dict[str, int]:
     """Processes that a node has started on its data folder: servers by program name, roles as "run chunker"."""
     found: dict[str, int] = {}
@@ -63,7 +96,8 @@ def children_of(data_dir: Path) -> dict[str, int]:
             with contextlib.suppress(OSError):
                 command = (entry / "cmdline").read_bytes().split(b"\0")
                 if any(f"{data_dir}/".encode() in part for part in command[1:]):
-                    found.setdefault(Path(command[0].decode()).name, int(entry.name))
+                    module = command[command.index(b"-m") + 1] if b"-m" in command else command[0]
+                    found.setdefault(re.split(r"[./]", module.decode())[-1], int(entry.name))
                 elif b"run" in command and str(data_dir).encode() in command:
                     found.setdefault(f"run {command[command.index(b'run') + 1].decode()}", int(entry.name))
     return found

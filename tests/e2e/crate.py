@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import grpc
 from affidavit.citation.v1 import citation_service_pb2_grpc
 from affidavit.index.v1 import index_service_pb2, index_service_pb2_grpc
@@ -20,7 +22,7 @@ _WAIT_S = 60
 class Crate:
     """A crate of its own for one test."""
 
-    def __init__(self, *, address: str, crate_id: str) -> None:
+    def __init__(self, *, address: str, crate_id: str, providers: Sequence[settings_pb2.Provider] = ()) -> None:
         channel = grpc.insecure_channel(address)
         self.id = crate_id
         self.ingest = ingest_service_pb2_grpc.IngestServiceStub(channel)
@@ -28,7 +30,7 @@ class Crate:
         self.query = query_service_pb2_grpc.QueryServiceStub(channel)
         self.citation = citation_service_pb2_grpc.CitationServiceStub(channel)
         self.receipt = receipt_service_pb2_grpc.ReceiptServiceStub(channel)
-        self.ingest.CreateCrate(ingest_service_pb2.CreateCrateRequest(crate_id=crate_id))
+        self.ingest.CreateCrate(ingest_service_pb2.CreateCrateRequest(crate_id=crate_id, providers=providers))
 
     def put(
         self, source_id: str, body: bytes | str, *, media_type: str = "", charset: str = "", job: str = ""

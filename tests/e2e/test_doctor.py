@@ -144,8 +144,8 @@ def test_a_damaged_pack_a_failed_document_and_what_to_do(tmp_path: Path) -> None
             )
             with pytest.raises(grpc.RpcError):
                 next(reading)
-        named = findings(data)["failure"]
-        assert "document note.txt" in named
+        named = findings(data)["failures"]
+        assert "note.txt" in named
         assert "ingest the document again" in named
         (failure,) = result("failures", "list", data_dir=data)
         number = failure["failure_id"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.commands import children_of, eventually, let_through, result, run, up
+from services.embedded.folder import Endpoints
+from tests.e2e.commands import beside, children_of, eventually, let_through, result, run, start, up
 
 
 @pytest.fixture
@@ -87,3 +89,41 @@ def test_one_process_answers_as_two_and_eight_do(data_dir: Path, documents: Path
                 {name: answer[name] for name in ("status", "text", "citations", "mode", "lanes", "answered_by")}
             )
     assert answers[0] == answers[1] == answers[2]
+
+
+def test_two_nodes_never_share_an_address(data_dir: Path, documents: Path) -> None:
+    with up(data_dir) as node:
+        address = Endpoints.read(data_dir).listen
+        other = data_dir.with_name("other")
+        for command in (("up",), ("run", "ingest")):
+            refused = run(*command, "--listen", address, data_dir=other)
+            assert refused.returncode == 6
+            assert f"{address} is taken by" in refused.stderr
+            assert f"pid {node.pid}" in refused.stderr
+            assert "--listen" in refused.stderr
+            assert not other.exists()
+        beyond = run("up", "--listen", f"127.0.0.1:{int(address.rsplit(':', 1)[1]) + 65_536}", data_dir=other)
+        assert beyond.returncode == 3
+        assert not other.exists()
+        found = run("doctor", "--listen", address, data_dir=other)
+        assert f"pid {node.pid}" in found.stdout
+        with beside(data_dir, "ingest") as serving:
+            assert serving != address
+            assert result("ingest", str(documents), data_dir=data_dir)["outcomes"] == {"created": 2}
+
+
+def test_a_node_ends_within_ten_seconds_whatever_runs(data_dir: Path, tmp_path: Path) -> None:
+    large = tmp_path / "large.txt"
+    large.write_text("".join(f"Ferry {number} leaves at {number % 24} o'clock.\n\n" for number in range(200_000)))
+    with up(data_dir) as node:
+        sending = start("ingest", str(large), data_dir=data_dir)
+        # Accepted, so that it is cut or embedded now, and its progress is watched.
+        assert eventually(lambda: "pending" in run("documents", data_dir=data_dir).stdout, within_s=60)
+        began = time.monotonic()
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(30) == 0
+        took_s = time.monotonic() - began
+        sending.wait(30)
+    # What is promised, and a little for a busy machine.
+    assert took_s < 12
+    assert eventually(lambda: not children_of(data_dir), within_s=5)

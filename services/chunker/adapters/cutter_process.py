@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 
 from services.chunker import codec
 from services.chunker.domain.chunking import Sizes, chunk
 from services.kernel.errors import Unavailable
 
 _USED_PARTS = ("normalized", "manifest")
+_PR_SET_PDEATHSIG = 1
 
 
 def cut(parts: Mapping[str, bytes], sizes: Sizes) -> tuple[int, bytes]:
@@ -32,6 +37,18 @@ def cut(parts: Mapping[str, bytes], sizes: Sizes) -> tuple[int, bytes]:
     chunks = chunk(document, size_chars=sizes.size_chars, overlap_chars=sizes.overlap_chars)
     # Encoded where it was made: a large document's chunks are too much to hand over object by object.
     return len(chunks), codec.chunk_set(chunks, document, description, sizes.notices) if chunks else b""
+
+
+def end_with(parent: int) -> None:
+    """Have this process end with its parent: it would wait for work for ever otherwise.
+
+    Args:
+        parent: Process id.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        # It ended before the line above took effect.
+        os._exit(1)
 
 
 class ProcessCutter:
@@ -61,13 +78,45 @@ class ProcessCutter:
 
     async def _in_process(self, parts: Mapping[str, bytes], sizes: Sizes, size_bytes: int) -> tuple[int, bytes]:
         # One process per text: its memory goes back to the system, and a crash takes nothing else along.
-        pool = ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn"))
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(os.getpid(), theirs, parts, sizes), daemon=True)
+        unwanted = threading.Event()
         try:
-            return await asyncio.get_running_loop().run_in_executor(pool, cut, parts, sizes)
-        except BrokenProcessPool as error:
+            answer = await asyncio.to_thread(_exchange, process, ours, theirs, unwanted)
+        except (EOFError, OSError) as error:
             raise Unavailable(
                 f"the process that cut a text of {size_bytes} bytes ended early, perhaps for want of memory: "
                 "it is tried again"
             ) from error
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # Also after a cancellation: nobody waits for a cut that nobody wants. The thread then meets the pipe's end.
+            unwanted.set()
+            if process.pid is not None:
+                process.kill()
+        if isinstance(answer, ValueError):
+            raise answer
+        return answer
+
+
+def _exchange(
+    process: SpawnProcess, ours: Connection, theirs: Connection, unwanted: threading.Event
+) -> tuple[int, bytes] | ValueError:
+    with ours:
+        with theirs:
+            process.start()
+        if unwanted.is_set():
+            process.kill()
+        try:
+            answer: tuple[int, bytes] | ValueError = ours.recv()
+        finally:
+            process.join()
+        return answer
+
+
+def _serve(parent: int, answers: Connection, parts: Mapping[str, bytes], sizes: Sizes) -> None:
+    end_with(parent)
+    try:
+        answers.send(cut(parts, sizes))
+    except ValueError as error:
+        answers.send(error)

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 
 from services.embedder.domain.batches import BatchLimits
 from services.embedder.domain.models import Provider, Purpose, embeddings_url
+from services.kernel.credentials import Credentials
 from services.kernel.errors import Rejected, Unavailable
 
 _LIMITS = BatchLimits(texts=64, size_bytes=256 * 1024)
@@ -26,7 +25,6 @@ _CALLS_AT_ONCE = 2
 _ATTEMPTS = {Purpose.DOCUMENT: 4, Purpose.QUERY: 2}
 _MAX_RETRY_AFTER_S = 20.0
 _MAX_ANSWER_BYTES = 64 << 20
-_MAX_CREDENTIAL_BYTES = 16 * 1024
 _LATER = frozenset({408, 409, 425, 429})
 _DENIED = frozenset({401, 403})
 
@@ -47,8 +45,16 @@ class OpenAiModel:
     limits = _LIMITS
     calls_at_once = _CALLS_AT_ONCE
 
-    def __init__(self, *, provider: Provider, transport: httpx.AsyncBaseTransport, backoff_s: float = 0.5) -> None:
+    def __init__(
+        self,
+        *,
+        provider: Provider,
+        transport: httpx.AsyncBaseTransport,
+        credentials: Credentials,
+        backoff_s: float = 0.5,
+    ) -> None:
         self._provider = provider
+        self._credentials = credentials
         self._backoff_s = backoff_s
         self._url = embeddings_url(provider.base_url)
         self._name = f"embedding provider {urlsplit(provider.base_url).hostname}"
@@ -145,20 +151,18 @@ class OpenAiModel:
         reference = self._provider.credential
         if not reference:
             return ""
-        kind, _, place = reference.partition(":")
+        problem = self._credentials.problem(reference)
+        if problem:
+            # Accepted by an earlier release, or the operator has changed what is allowed.
+            raise Rejected(f"{self._name}: {problem}")
         try:
-            found = os.environ[place] if kind == "env" else _first_bytes(Path(place))
+            found = self._credentials.read(reference)
         except (KeyError, OSError, UnicodeDecodeError) as error:
             raise Unavailable(f"{self._name}: credential {reference} can't be read ({type(error).__name__})") from error
         token = found.strip()
         if not token or not token.isascii() or not token.isprintable():
             raise Unavailable(f"{self._name}: credential {reference} is empty or holds characters that no header takes")
         return token
-
-
-def _first_bytes(path: Path) -> str:
-    with path.open("rb") as file:
-        return file.read(_MAX_CREDENTIAL_BYTES).decode()
 
 
 def _retry_after_s(answer: httpx.Response) -> float:

@@ -10,14 +10,15 @@ import asyncio
 import re
 import shutil
 import threading
+import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from services.index.adapters.lane_position import PositionFile, sync_folder
-from services.index.adapters.tantivy_index import TantivyIndex
+from services.index.adapters.tantivy_index import IndexRewriter, TantivyIndex
 from services.index.domain.records import EVERY_KIND, KeywordChange, Kind, LaneFilter, LaneHit, TermStatistics
 from services.kernel.errors import Corrupt, Failure, Rejected, Unavailable
 
@@ -25,6 +26,8 @@ _LAYOUT = "keyword-1"
 _CRATE = re.compile(r"[a-z0-9-]{1,40}")
 _HEAP_BYTES = {Kind.CHUNK: 64_000_000, Kind.DOCUMENT: 32_000_000}
 _MOST_WRITERS = 4
+_SWEEPS = 50
+_SWEEP_PAUSE_S = 0.1
 
 
 class TantivyKeywordLane:
@@ -69,6 +72,17 @@ class TantivyKeywordLane:
     async def term_statistics(self, terms: Sequence[str], kind: Kind) -> TermStatistics:
         """See `ports.KeywordLane.term_statistics`."""
         return await asyncio.to_thread(self._statistics, dict.fromkeys(terms), kind)
+
+    async def rewrite(self, pages: AsyncIterator[Sequence[KeywordChange]]) -> None:
+        """See `ports.KeywordLane.rewrite`."""
+        rewriters = await asyncio.to_thread(self._begin_rewriting)
+        try:
+            async for changes in pages:
+                await asyncio.to_thread(self._add, rewriters, changes)
+            await asyncio.to_thread(self._finish_rewriting, rewriters)
+        finally:
+            for rewriter in rewriters.values():
+                rewriter.close()
 
     async def flush(self) -> None:
         """See `ports.Lane.flush`."""
@@ -122,6 +136,30 @@ class TantivyKeywordLane:
         for index in touched.values():
             index.refresh()
 
+    def _begin_rewriting(self) -> dict[Kind, IndexRewriter]:
+        with self._writing, self._reported("rewrite"):
+            return {kind: index.rewriter() for kind, index in self._indexes.items()}
+
+    def _add(self, rewriters: dict[Kind, IndexRewriter], changes: Sequence[KeywordChange]) -> None:
+        with self._reported("rewrite"):
+            for change in changes:
+                for kind in change.kinds:
+                    rewriters[kind].add(r for r in change.records if r.record.kind is kind)
+
+    def _finish_rewriting(self, rewriters: dict[Kind, IndexRewriter]) -> None:
+        with self._writing, self._reported("rewrite"):
+            for kind, index in self._indexes.items():
+                rewriters[kind].commit()
+                index.refresh()
+                # A search that is under way keeps its files for some moments.
+                for _ in range(_SWEEPS):
+                    left = rewriters[kind].sweep()
+                    if not left:
+                        break
+                    time.sleep(_SWEEP_PAUSE_S)
+                else:
+                    raise Unavailable(f"{self._name} can't let go of {left} old files; it is tried again")
+
     def _search(self, terms: Counter[str], lane_filter: LaneFilter, limit: int) -> list[LaneHit]:
         with self._reported("search"):
             return self._indexes[lane_filter.kind].search(terms, lane_filter, limit)
@@ -173,7 +211,9 @@ def _outcome(message: str) -> Failure:
     # tantivy reports every fault as ValueError, with its Rust error as text.
     unreadable = ("corrupt", "incompatible", "schema", "doesn't describe", "Expecting", "deserial")
     if any(word in message for word in unreadable):
-        return Corrupt(f"{message}; delete the lane's folder and run `affidavit replay` to fill it from the log")
+        return Corrupt(
+            f"{message}; stop the node, delete the lane's folder and start again: it is filled from the rows"
+        )
     return Unavailable(f"{message}; try again, and check the disk if it stays")
 
 

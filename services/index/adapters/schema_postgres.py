@@ -10,6 +10,7 @@ import asyncpg
 
 from services.index.domain.content import RecordCounts
 from services.index.domain.generations import Generation, GenerationStart, GenerationStatus
+from services.kernel.digests import LogicalTable
 from services.kernel.errors import Unavailable
 
 PROJECTION = "lanes"
@@ -90,6 +91,50 @@ MIGRATIONS = (
         position bigint not null
     );
     """,
+    # The planner keeps sample values of columns, which would outlive the documents that they come from.
+    """
+    alter table revisions alter title set statistics 0, alter source_id set statistics 0,
+        alter source_domain set statistics 0, alter uri set statistics 0, alter headings set statistics 0;
+    alter table chunks alter chunk set statistics 0, alter terms set statistics 0;
+    """,
+)
+# Tables that hold content, which a scrub rewrites.
+CONTENT = ("revisions", "chunks")
+
+_DOCUMENT = ("crate", "document_id")
+_REVISION = (*_DOCUMENT, "revision")
+# Signals that are still to be sent are work in hand, and no projection of the log.
+TABLES = (
+    LogicalTable(name="documents", key=_DOCUMENT, history=("latest_digest", "current_digest")),
+    LogicalTable(
+        name="revisions",
+        key=_REVISION,
+        history=(
+            "settings_digest",
+            "effective_at",
+            "ingested_position",
+            "embedded_position",
+            "embedded_digest",
+            "chunks_pack",
+            "vectors_pack",
+        ),
+    ),
+    LogicalTable(
+        name="chunks",
+        key=(*_REVISION, "ordinal"),
+        # Only searchable revisions are read with their terms; those of others depend on how the log was cut.
+        views={
+            "terms": """case when exists (select 1 from "{schema}".documents d where d.crate = t.crate
+                and d.document_id = t.document_id and d.current_revision = t.revision) then t.terms else '' end"""
+        },
+    ),
+    LogicalTable(
+        name="generations",
+        key=("crate", "generation"),
+        history=("started_at", "started_position"),
+        # Where a batch ended.
+        ignored=("lane_position",),
+    ),
 )
 
 _AWAY = (

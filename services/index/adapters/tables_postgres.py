@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation, record_counts
@@ -10,6 +10,7 @@ from services.index.domain.content import CrateRows, Description, RecordCounts, 
 from services.index.domain.documents import DocumentState, Embedded
 from services.index.domain.generations import Generation, GenerationFact, GenerationStart
 from services.index.domain.records import Form
+from services.kernel import scrub
 from services.kernel.db import Database, advance
 
 # asyncpg encodes a COPY on the event loop: slices keep each turn to some milliseconds.
@@ -149,6 +150,15 @@ class PostgresTables:
             )
         return tuple(row["chunk"] for row in rows)
 
+    async def terms(self, crate_id: str) -> AsyncIterator[str]:
+        """Terms of the stored chunks of a crate, each of them as often as chunks have it."""
+        with answering():
+            async with self._database.pool.acquire() as connection, connection.transaction():
+                query = "select terms from chunks where crate = $1"
+                async for row in connection.cursor(query, crate_id, prefetch=_COPY_ROWS):
+                    for term in row["terms"].split():
+                        yield term
+
     async def record_counts(self, crate_id: str) -> RecordCounts:
         """See Tables."""
         return await record_counts(self._database.pool, crate_id)
@@ -160,6 +170,7 @@ async def _write(connection: Any, rows: CrateRows, position: int) -> None:
         await connection.executemany(
             _ERASE.format(table=table), [(crate, document_id, revision) for document_id, revision in plan.erased]
         )
+    await scrub.note(connection, crate, plan.erased)
     await connection.executemany(
         _PUT_INGESTED,
         [

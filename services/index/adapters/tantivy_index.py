@@ -28,6 +28,7 @@ _TERMS = "terms"
 _FORMS: tuple[Form, ...] = (Form.TEXT, Form.STRUCTURED, Form.INFORMAL)
 _TIE_ROOM = 16
 _MOST_TIES = 10_000
+_SEGMENT_DIGITS = 32
 
 
 class TantivyIndex:
@@ -35,6 +36,7 @@ class TantivyIndex:
 
     def __init__(self, folder: Path, *, heap_bytes: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
         self._heap_bytes = heap_bytes
         self._schema = _schema()
         self._index = tantivy.Index(self._schema, path=str(folder))
@@ -77,6 +79,11 @@ class TantivyIndex:
         if writer is not None:
             writer.wait_merging_threads()
 
+    def rewriter(self) -> IndexRewriter:
+        """Begin to replace everything. Until it has committed or is let go, the engine refuses any other writer."""
+        self.finish_merges()
+        return IndexRewriter(self._folder, self._index.writer(self._heap_bytes, 1))
+
     def search(self, terms: Mapping[str, int], lane_filter: LaneFilter, limit: int) -> list[LaneHit]:
         """Rank records by BM25.
 
@@ -109,6 +116,14 @@ class TantivyIndex:
             holds = [(Occur.Should, Query.term_query(self._schema, f, term, "basic")) for f in fields]
             counts[term] = searcher.search(Query.boolean_query(holds), 1, count=True).count if holds else 0
         return counts
+
+    def records(self) -> list[LaneHit]:
+        """Every live record, without a score, in no order."""
+        searcher = self._searcher
+        if not self.count():
+            return []
+        found = searcher.search(Query.all_query(), self.count(), count=False).hits
+        return list(_hits(searcher, [(0.0, address) for _, address in found]))
 
     def count(self) -> int:
         """Number of live records."""
@@ -144,6 +159,41 @@ class TantivyIndex:
         if len(values) == 1:
             return Query.term_query(self._schema, name, values[0], "basic")
         return Query.term_set_query(self._schema, name, list(values))
+
+
+class IndexRewriter:
+    """New segments for all records: the engine can't be told to merge, and keeps the terms of deleted records until then.
+
+    Searches see the old segments until the commit, and a crash before it leaves them as they were.
+    """
+
+    def __init__(self, folder: Path, writer: Any) -> None:
+        self._writer: Any = writer
+        # Files of segments begin with the segment's id.
+        self._old = [path for path in folder.iterdir() if len(path.name.split(".")[0]) == _SEGMENT_DIGITS]
+        writer.delete_all_documents()
+
+    def add(self, records: Iterable[KeywordRecord]) -> None:
+        """Add records, at the commit."""
+        for record in records:
+            self._writer.add_document(_document(record))
+
+    def commit(self) -> None:
+        """Put what was added in the place of everything, durably."""
+        self._writer.commit()
+
+    def sweep(self) -> int:
+        """Delete the old files that no searcher uses any more.
+
+        Returns:
+            How many are left.
+        """
+        self._writer.garbage_collect_files()
+        return sum(path.exists() for path in self._old)
+
+    def close(self) -> None:
+        """Let go of the writer: what isn't committed is undone, and others may write."""
+        self._writer = None
 
 
 def _schema() -> Any:

@@ -97,6 +97,10 @@ class EdgeVectorLane:
         """See `ports.VectorLane.optimise`."""
         return bool((await self._call("optimise", timeout_s=None))["optimised"])
 
+    async def rewrite(self) -> None:
+        """See `ports.VectorLane.rewrite`."""
+        await self._call("rewrite", timeout_s=None)
+
     async def status(self) -> Header:
         """What the engine says: `unindexed` records, `optimising`, durable `position`."""
         return await self._call("status")

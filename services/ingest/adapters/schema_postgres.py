@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from services.kernel.digests import LogicalTable
+
 # Texts that order or compare use collation C: the order must not depend on the machine's locale.
 _FIRST: Final = """
 create table crates (
@@ -102,6 +104,14 @@ create table submissions (
 );
 """
 
+# The planner keeps sample values of columns, which would outlive the documents that they come from.
+_NO_SAMPLES: Final = """
+alter table documents alter source_id set statistics 0, alter sort_key set statistics 0,
+    alter title set statistics 0, alter source_domain set statistics 0;
+alter table revisions alter manifest set statistics 0, alter content_digest set statistics 0,
+    alter failure set statistics 0;
+"""
+
 # What becomes of a failure, and revisions whose packs were found gone or damaged.
 _FAILURES: Final = """
 alter table failures add state text not null default 'open', add settled_position bigint not null default 0,
@@ -111,4 +121,31 @@ create index failures_by_document on failures (crate_id, document_id) where stat
 alter table revisions add damaged boolean not null default false;
 """
 
-MIGRATIONS: Final = (_FIRST, _FAILURES)
+MIGRATIONS: Final = (_FIRST, _NO_SAMPLES, _FAILURES)
+_DOCUMENT: Final = ("crate_id", "document_id")
+_REVISION: Final = (*_DOCUMENT, "revision")
+TABLES: Final = (
+    LogicalTable(name="crates", key=("crate_id",), history=("secret_pack", "created_at", "configured_at", "position")),
+    LogicalTable(name="jobs", key=("crate_id", "job_id"), history=("created_at", "position")),
+    LogicalTable(name="documents", key=_DOCUMENT, history=("sequence", "position")),
+    LogicalTable(
+        name="revisions",
+        key=_REVISION,
+        # The settings digest holds the position of the fact that it follows.
+        history=(
+            "position",
+            "source_pack",
+            "source_bytes",
+            "settings_digest",
+            "effective_at",
+            "ingested_at",
+            "embedded_at",
+            "indexed_at",
+        ),
+    ),
+    LogicalTable(name="reported", key=_REVISION, history=("applied",)),
+    LogicalTable(name="failures", key=("crate_id", "failure_id"), portable=False),
+    LogicalTable(name="submissions", key=("crate_id", "submission"), portable=False),
+)
+# Tables that hold content, which a scrub rewrites.
+CONTENT: Final = ("documents", "revisions")

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from faststream.message import StreamMessage
-from faststream.nats import NatsBroker
+from faststream.nats import NatsBroker, NatsResponse
 from nats.aio.msg import Msg
 
 from services import topology
 
 _log = logging.getLogger("affidavit.ingest")
+CONTENT_TYPE: Final = "application/json"
 _QUEUE: Final = "ingest"
 # What waits beyond this is dropped by the client, and the publisher sends it again.
 _PENDING_MESSAGES: Final = 512
@@ -52,8 +53,8 @@ class SubmitSubject:
             pending_msgs_limit=_PENDING_MESSAGES,
             pending_bytes_limit=_PENDING_BYTES,
         )
-        async def serve(request: tuple[str, bytes, dict[str, str]]) -> bytes:
-            return await answer(*request)
+        async def serve(request: tuple[str, bytes, dict[str, str]]) -> NatsResponse:
+            return NatsResponse(await answer(*request), headers={"content-type": CONTENT_TYPE})
 
     async def run(self) -> None:
         """Listen until cancelled, then answer what was accepted; replicas share the load."""

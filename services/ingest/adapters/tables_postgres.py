@@ -21,6 +21,7 @@ from services.ingest.domain.values import (
     Placed,
     PutState,
     Selection,
+    UnderWay,
     Usage,
 )
 from services.kernel.db import Database, advance
@@ -54,20 +55,33 @@ _CURRENT: Final = """
 select r.* from revisions r join unnest($2::text[], $3::int[]) k (document_id, revision) using (document_id, revision)
 where r.crate_id = $1
 """
+_MISSING: Final = """
+select 'job ' || $2 where $2 <> '' and not exists (select from jobs j where j.crate_id = $1 and j.job_id = $2)
+union all
+select 'document ' || k.id from unnest($3::text[]) k (id)
+where not exists (select from documents d where d.crate_id = $1 and d.document_id = k.id)
+limit 1
+"""
 _STATUSES: Final = """
 select status, count(*) documents from documents
 where crate_id = $1 and ($2 = '' or job_id = $2) and ($3::text[] is null or document_id = any($3)) group by status
 """
+# What is embedded of a document that isn't finished is only told, for one revision with one set of chunks.
 _WORK: Final = """
-select coalesce(sum(r.chunks), 0) chunks, coalesce(sum(r.records), 0) records
+select coalesce(sum(r.chunks), 0) chunks,
+    coalesce(sum(case when r.embedded_at > 0 then r.records when r.chunks is null then 0
+        else least(coalesce(p.done, 0), r.chunks) end), 0)::bigint records
 from documents d join revisions r using (crate_id, document_id, revision)
+left join unnest($4::text[], $5::text[], $6::bigint[]) p (document_id, task, done)
+    on p.document_id = d.document_id and p.task = r.revision || ':' || r.settings_digest
 where d.crate_id = $1 and d.status = 'pending' and ($2 = '' or d.job_id = $2)
     and ($3::text[] is null or d.document_id = any($3))
 """
 _FAILURES: Final = """
 select f.*, coalesce(d.source_id, '') source_id from failures f
 left join documents d using (crate_id, document_id)
-where f.crate_id = $1 and f.failure_id < $2 and (f.state = 'open' or not $4) order by f.failure_id desc limit $3
+where f.crate_id = $1 and f.failure_id < $2 and (f.state = 'open' or not $4) and d.status is distinct from 'erased'
+order by f.failure_id desc limit $3
 """
 _USAGE: Final = """
 select (select count(*) from documents where crate_id = $1 and status <> 'erased') documents,
@@ -194,7 +208,13 @@ class PostgresTables:
         return views, (shown[-1]["sort_key"], shown[-1]["document_id"]) if more else ()
 
     @_answering
-    async def counts(self, selection: Selection) -> Counts:
+    async def missing(self, crate_id: str, job_id: str, document_ids: Sequence[str]) -> str:
+        """See `Tables`."""
+        found: str | None = await self._pool.fetchval(_MISSING, crate_id, job_id, list(document_ids))
+        return found or ""
+
+    @_answering
+    async def counts(self, selection: Selection, under_way: Sequence[UnderWay] = ()) -> Counts:
         """See `Tables`."""
         named = list(selection.document_ids) or None
         arguments = (selection.crate_id, selection.job_id, named)
@@ -203,7 +223,8 @@ class PostgresTables:
             pending = statuses.get(Status.PENDING, 0)
             work: Any = {"chunks": 0, "records": 0}
             if pending:
-                work = await connection.fetchrow(_WORK, *arguments)
+                told = [[getattr(each, name) for each in under_way] for name in ("document_id", "task", "done")]
+                work = await connection.fetchrow(_WORK, *arguments, *told)
             watermark = await connection.fetchval(
                 "select max(applied) from reported where crate_id = $1", selection.crate_id
             )

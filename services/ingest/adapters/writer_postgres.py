@@ -24,6 +24,7 @@ from services.ingest.domain.lifecycle import (
 )
 from services.ingest.domain.providers import ProviderRole
 from services.ingest.domain.values import CrateRow, Fact, JobRow
+from services.kernel import scrub
 
 _CRATE: Final = """
 insert into crates values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9)
@@ -77,6 +78,8 @@ on conflict (crate_id, document_id) do update set revision = excluded.revision, 
     source_id = null, sort_key = excluded.sort_key, title = null, source_domain = null
 """
 _BURY_REVISIONS: Final = "delete from revisions where crate_id = $1 and document_id = $2"
+# What failed before the erasure is nobody's business any more.
+_BURY_FAILURES: Final = "delete from failures where crate_id = $1 and document_id = $2 and failure_id < $3"
 _PUT_REVISION: Final = """
 insert into revisions values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 on conflict (crate_id, document_id, revision) do update set position = excluded.position,
@@ -152,6 +155,11 @@ async def _write_documents(connection: PoolConnectionProxy[Any], facts: Sequence
     put = {(fact.crate_id, fact.document_id, fact.revision): fact for fact in facts if isinstance(fact, Ingested)}
     buried = {(fact.crate_id, fact.document_id) for fact in facts if isinstance(fact, Erased)}
     await _many(connection, _BURY_REVISIONS, sorted(buried))
+    for fact in facts:
+        if isinstance(fact, Erased):
+            await scrub.note(connection, fact.crate_id, [(fact.document_id, fact.revision)])
+    erasures = [(fact.crate_id, fact.document_id, fact.position) for fact in facts if isinstance(fact, Erased)]
+    await _many(connection, _BURY_FAILURES, erasures)
     changed = {key: state for key, state in after.items() if state != before.get(key)}
     await _write_states(connection, before, changed, put, buried)
     await _write_revisions(connection, before, changed, put)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -36,7 +37,11 @@ _CONTEXT: Final = frozenset(
     }
 )
 _HEADER: Final = {"uri": "uri", "title": "title", "jobid": "job_id", "sourcedomain": "source_domain"}
+# The attribute's other name: as metadata, a job that there isn't would go unnoticed.
+_JOB: Final = "job"
 _EFFECTIVE: Final = "effectiveat"
+_RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+DUPLICATE: Final = "duplicate"
 
 
 class SubmissionKind(StrEnum):
@@ -88,6 +93,7 @@ def submission(payload: bytes) -> Submission:
         raise Refused(f"type {kind_name[:80]!r} is unknown: use one of {', '.join(SubmissionKind)}") from error
     source, event_id = _required(event, "source"), _required(event, "id")
     subject = _required(event, "subject")
+    _moment(event, "time")
     if kind is not SubmissionKind.PUT:
         return Submission(kind=kind, source=source, event_id=event_id, header=Header(source_id=subject), body=b"")
     media_type, charset = _content_type(_text(event, "datacontenttype"))
@@ -103,13 +109,21 @@ def submission(payload: bytes) -> Submission:
         # Text in JSON is Unicode, whatever the content type says of a charset.
         charset=charset if "data_base64" in event else "utf-8",
         metadata=_metadata(event),
-        effective_at=_effective(event),
-        **{field: _text(event, name) for name, field in _HEADER.items()},
+        effective_at=_moment(event, _EFFECTIVE),
+        **{field: _text(event, name) for name, field in _HEADER.items()} | {"job_id": _job(event)},
     )
     return Submission(kind=kind, source=source, event_id=event_id, header=header, body=body)
 
 
-def reply(*, position: int, revision: int, outcome: str, document_id: str, notices: tuple[str, ...] = ()) -> bytes:
+def reply(
+    *,
+    position: int,
+    revision: int,
+    outcome: str,
+    document_id: str,
+    notices: tuple[str, ...] = (),
+    repeats: bool = False,
+) -> bytes:
     """Write what a submission came to.
 
     Args:
@@ -118,19 +132,23 @@ def reply(*, position: int, revision: int, outcome: str, document_id: str, notic
         outcome: In a word.
         document_id: Document.
         notices: What the publisher should know.
+        repeats: True when an event of that source and id was carried out before: position, revision and outcome are
+            what it came to then, and nothing was done now.
 
     Returns:
         JSON.
     """
-    return json.dumps(
-        {
-            "position": position,
-            "revision": revision,
-            "outcome": outcome,
-            "document_id": document_id,
-            "notices": list(notices),
-        }
-    ).encode()
+    answer: dict[str, object] = {
+        "position": position,
+        "revision": revision,
+        "outcome": DUPLICATE if repeats else outcome,
+        "document_id": document_id,
+        "notices": list(notices),
+    }
+    if repeats:
+        answer["first_outcome"] = outcome
+        answer["notices"] = ["an event of this source and id was carried out before: what this one holds was not used"]
+    return json.dumps(answer).encode()
 
 
 def refusal(code: str, message: str) -> bytes:
@@ -216,7 +234,7 @@ def _body(event: dict[str, Any], media_type: str) -> bytes:
 
 
 def _metadata(event: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    known = _CONTEXT | _HEADER.keys() | {_EFFECTIVE}
+    known = _CONTEXT | _HEADER.keys() | {_EFFECTIVE, _JOB}
     entries = []
     for name in sorted(event.keys() - known):
         value = event[name]
@@ -230,14 +248,23 @@ def _metadata(event: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(entries)
 
 
-def _effective(event: dict[str, Any]) -> datetime | None:
-    given = _text(event, _EFFECTIVE)
+def _job(event: dict[str, Any]) -> str:
+    named = [name for name in ("jobid", _JOB) if _text(event, name)]
+    if len(named) > 1 and event["jobid"] != event[_JOB]:
+        raise Refused("jobid and job name different jobs: send one of the two")
+    return _text(event, named[0]) if named else ""
+
+
+def _moment(event: dict[str, Any], name: str) -> datetime | None:
+    given = _text(event, name)
     if not given:
         return None
     try:
-        moment = datetime.fromisoformat(given)
+        moment = datetime.fromisoformat(given.upper())
     except ValueError as error:
-        raise Refused(f"{_EFFECTIVE} {given[:40]!r} isn't an RFC 3339 time") from error
+        raise Refused(f"{name} {given[:40]!r} isn't an RFC 3339 time") from error
     if moment.tzinfo is None:
-        raise Refused(f"{_EFFECTIVE} {given[:40]!r} names no time zone: end it with Z or an offset")
+        raise Refused(f"{name} {given[:40]!r} names no time zone: end it with Z or an offset")
+    if not _RFC_3339.fullmatch(given):
+        raise Refused(f"{name} {given[:40]!r} isn't an RFC 3339 time")
     return moment

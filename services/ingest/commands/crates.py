@@ -72,7 +72,7 @@ class Crates:
             settings.crate_id(crate_id)
             merged = settings.merge(CrateSettings(), patch)
             checked = providers.check_providers(wanted, self._policy)
-        taken = Conflict(f"crate {crate_id} exists already: change it with ConfigureCrate and PutProvider")
+        taken = Conflict(f"crate {crate_id} exists already: change it with `affidavit crate set`")
         if await self._read_crate(crate_id) is not None:
             raise taken
         secret = await self._sources.write_secret(crate_id, self._random(SECRET_BYTES))
@@ -164,7 +164,7 @@ class Crates:
             expected = await self._expected(crate_id, CRATE_AGGREGATE)
             held = await self._read_crate(crate_id)
             if held is None:
-                raise NotFound(f"crate {crate_id!r} does not exist: create it with CreateCrate")
+                raise NotFound(f"crate {crate_id!r} does not exist: create it with `affidavit crate create`")
             with outcomes():
                 wanted = change(held)
             if wanted == held:

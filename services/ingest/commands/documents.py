@@ -221,7 +221,11 @@ class Documents:
             done = state.submitted
             if done is not None:
                 return EndResult(
-                    document_id=document_id, revision=done.revision, position=done.position, unchanged=True
+                    document_id=done.document_id,
+                    revision=done.revision,
+                    position=done.position,
+                    unchanged=True,
+                    repeats=done.outcome,
                 )
             with outcomes():
                 decision = decide(state.held, name)
@@ -269,7 +273,7 @@ class Documents:
 def _chunking(header: Header, state: PutState) -> tuple[ChunkSettings, tuple[str, ...]]:
     wanted = state.chunking
     if wanted is None:
-        raise NotFound(f"job {header.job_id!r} does not exist in this crate: create it with PutJob")
+        raise NotFound(f"job {header.job_id!r} does not exist in this crate: create it with `affidavit job set`")
     chunking = limited(wanted, state.max_input_chars)
     if chunking == wanted:
         return chunking, ()
@@ -288,8 +292,14 @@ def _adds(put: _Put, held: Held | None, decision: PutDecision) -> Usage:
 
 
 def _repeated(done: Submitted) -> PutResult:
-    return PutResult(document_id=done.document_id, revision=done.revision, outcome=done.outcome, position=done.position)
+    return PutResult(
+        document_id=done.document_id,
+        revision=done.revision,
+        outcome=done.outcome,
+        position=done.position,
+        repeats=True,
+    )
 
 
 def _no_crate(crate_id: str) -> NotFound:
-    return NotFound(f"crate {crate_id[:64]!r} does not exist: create it with CreateCrate")
+    return NotFound(f"crate {crate_id[:64]!r} does not exist: create it with `affidavit crate create`")

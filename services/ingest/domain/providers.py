@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -16,7 +17,7 @@ MAX_TIMEOUT_S: Final = 600
 MAX_DIMENSION: Final = 8_192
 MAX_URL_CHARS: Final = 2_048
 MAX_MODEL_CHARS: Final = 256
-_CREDENTIAL = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:/[^\x00-\x1f]{1,1023}")
+_CREDENTIAL = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:[^\x00-\x1f]{1,1023}")
 # Forms such as 127.1, 0x7f000001 or 2130706433, which resolvers take for IPv4 addresses.
 _NUMERIC_HOST = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*\.?", re.IGNORECASE)
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
@@ -51,7 +52,7 @@ class Provider:
         enabled: Whether it is used.
         base_url: Address; empty for a local model.
         model: Name of the model.
-        credential: "env:NAME" or "file:/path", never the credential itself; empty for none.
+        credential: "env:NAME" or "file:path", never the credential itself; empty for none.
         max_input_chars: Most code points of one input; 0 for no limit.
         timeout_s: Seconds; 0 for 30.
         dimension: Length of the vectors.
@@ -77,12 +78,14 @@ class ProviderPolicy:
         allow_private: Whether a provider may be in a private network.
         packaged_model: Name of the embedding model that comes with the server.
         packaged_dimension: Length of its vectors.
+        check_credential: What is wrong with a reference, or ""; files and variables are the operator's, not the crate's.
     """
 
     allow_loopback: bool
     allow_private: bool
     packaged_model: str
     packaged_dimension: int
+    check_credential: Callable[[str], str]
 
 
 def default_providers(policy: ProviderPolicy) -> tuple[Provider, ...]:
@@ -199,9 +202,13 @@ def _remote(provider: Provider, policy: ProviderPolicy) -> Provider:
     if provider.credential and not _CREDENTIAL.fullmatch(provider.credential):
         # The value isn't quoted back: it may be a credential that was pasted by mistake.
         raise Refused(
-            'credential must name where the credential is read from: "env:NAME" or "file:/absolute/path"; '
+            'credential must name where the credential is read from: "env:NAME" or "file:name"; '
             "credentials themselves are never stored"
         )
+    if provider.credential:
+        problem = policy.check_credential(provider.credential)
+        if problem:
+            raise Refused(problem)
     check_url("base_url", provider.base_url, policy)
     return provider
 

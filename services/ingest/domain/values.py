@@ -105,6 +105,7 @@ class PutResult:
     Attributes:
         position: Of the fact that holds.
         notices: What the caller should know.
+        repeats: True when a publisher's event of that id was carried out before: this is what it came to then.
     """
 
     document_id: str
@@ -112,6 +113,7 @@ class PutResult:
     outcome: PutOutcome | Status
     position: int
     notices: tuple[str, ...] = ()
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +122,14 @@ class EndResult:
 
     Attributes:
         unchanged: True when nothing was recorded.
+        repeats: What a publisher's event of that id came to before; None when there was none.
     """
 
     document_id: str
     revision: int
     position: int
     unchanged: bool
+    repeats: PutOutcome | Status | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +157,21 @@ class Selection:
     crate_id: str
     job_id: str = ""
     document_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """What is told of a document that is being embedded.
+
+    Attributes:
+        document_id: Document.
+        task: "<revision>:<settings digest>" of the chunks that are embedded.
+        done: Chunks that are.
+    """
+
+    document_id: str
+    task: str
+    done: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,9 @@ from services.query.domain.values import RetrievalMode
 # A question with fewer content terms is taken to lean on what was asked before.
 _ELLIPTICAL_TERMS = 3
 _HISTORY_CHARS = 1_000
+MAX_TURNS = 100
+MAX_TURNS_CHARS = 100_000
+ROLES = ("user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,26 @@ class Reading:
 
     text: str
     note: str
+
+
+def history_problem(history: Sequence[Turn]) -> str:
+    """Look at the caller's turns, whether or not they are used.
+
+    Args:
+        history: The caller's turns.
+
+    Returns:
+        Empty, or what is wrong and what to do.
+    """
+    if len(history) > MAX_TURNS:
+        return f"history has {len(history)} turns: send the last {MAX_TURNS} at most"
+    chars = sum(len(turn.text) for turn in history)
+    if chars > MAX_TURNS_CHARS:
+        return f"history has {chars} characters: send the last {MAX_TURNS_CHARS} at most"
+    for turn in history:
+        if turn.role not in ROLES:
+            return f"history has a turn of role {turn.role[:40]!r}: use one of {', '.join(ROLES)}"
+    return ""
 
 
 def with_history(question: str, history: Sequence[Turn], *, allowed: bool) -> Reading:

@@ -101,6 +101,35 @@ def fuse(
     return _ordered(candidates)
 
 
+def fuse_documents(
+    documents: Sequence[LaneHit],
+    chunks: Sequence[LaneHit],
+    *,
+    shown: Sequence[LaneHit],
+    weights: Mapping[Form, LaneWeights],
+    k: int,
+) -> tuple[Fused, ...]:
+    """Fuse documents, each lane on the level that it ranks better: words by document records, meaning by chunks.
+
+    Args:
+        documents: The keyword lane's document records, best first.
+        chunks: The vector lane's chunks, best first; a document's rank is that of its best one among documents.
+        shown: Records that stand for their documents, the first of each; where there is none, the first chunk does.
+        weights: See `fuse`.
+        k: See `fuse`.
+
+    Returns:
+        One candidate per document by (score, best rank, id).
+    """
+    keys: dict[str, RecordKey] = {}
+    for hit in (*shown, *documents, *chunks):
+        keys.setdefault(hit.key.document_id, hit.key)
+    keyword, vector = (
+        [LaneHit(keys[hit.key.document_id], hit.score, hit.form) for hit in hits] for hits in (documents, chunks)
+    )
+    return fuse(keyword, vector, weights=weights, k=k)
+
+
 def rank_one_lane(hits: Sequence[LaneHit], mode: RetrievalMode) -> tuple[Fused, ...]:
     """Rank by one lane alone, with the lane's own score.
 

@@ -25,6 +25,7 @@ class Features:
     marker_repair: bool = True
     abstention: bool = True
     soft_word_match: bool = True
+    level_per_lane: bool = True
     relations: bool = False
     living_state: bool = False
     smallest_evidence_set: bool = False

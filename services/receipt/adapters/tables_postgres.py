@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import asyncpg
 
 from services.kernel.db import Database, advance
+from services.kernel.digests import LogicalTable
 from services.kernel.errors import Corrupt, Unavailable
 from services.receipt.domain.chains import Head
 from services.receipt.domain.drafts import erased_among
@@ -58,6 +59,12 @@ MIGRATIONS: Final = (
         primary key (crate, receipt_id)
     );
     """,
+)
+# Intents are work in hand, and no projection of the log.
+TABLES: Final = (
+    LogicalTable(name="receipts", key=("crate", "sequence"), portable=False),
+    LogicalTable(name="citations", key=("crate", "receipt_id", "document_id", "revision"), portable=False),
+    LogicalTable(name="tombstones", key=("crate", "document_id")),
 )
 # Receipts and erasures follow two streams: one of them at a time, or each could miss what the other is adding.
 _LOCK: Final = 0x72656370

@@ -139,6 +139,7 @@ _INGEST = {
     "ReadDocument": _one(READER, lambda of: ingest.ReadDocumentRequest(crate_id=of.crate, document_id=of.document)),
     "RetireDocument": _one(WRITER, lambda of: ingest.RetireDocumentRequest(crate_id=of.crate, document_id=of.document)),
     "EraseDocument": _one(OWNER, lambda of: ingest.EraseDocumentRequest(crate_id=of.crate, document_id=of.document)),
+    "GetErasure": _one(READER, lambda of: ingest.GetErasureRequest(crate_id=of.crate, document_id=of.document)),
     "DeclareRelation": _one(
         WRITER,
         lambda of: ingest.DeclareRelationRequest(
@@ -173,6 +174,7 @@ _INDEX = {
     ),
     "ListChunks": _one(READER, lambda of: index.ListChunksRequest(crate_id=of.crate, document_id=of.document)),
     "GetWatermark": _one(READER, lambda of: index.GetWatermarkRequest(crate_id=of.crate)),
+    "GetErasure": _one(READER, lambda of: index.GetErasureRequest(crate_id=of.crate, document_id=of.document)),
     "ListGenerations": _one(READER, lambda of: index.ListGenerationsRequest(crate_id=of.crate)),
     "Rebuild": _one(OWNER, lambda of: index.RebuildRequest(crate_id=of.crate)),
     "ListNeighbours": _one(READER, lambda of: index.ListNeighboursRequest(crate_id=of.crate, document_id=of.document)),
@@ -181,6 +183,7 @@ _INDEX = {
 _RECEIPT = {
     "IssueReceipt": _one(WRITER, _issue),
     "GetReceipt": _one(READER, lambda of: receipt.GetReceiptRequest(crate_id=of.crate, receipt_id=of.receipt)),
+    "GetErasure": _one(READER, lambda of: receipt.GetErasureRequest(crate_id=of.crate, document_id=of.document)),
     "VerifyReceipt": _one(READER, lambda of: receipt.VerifyReceiptRequest(crate_id=of.crate, bundle=b"x")),
     "ListKeys": _one(READER, lambda of: receipt.ListKeysRequest(crate_id=of.crate)),
     "ProveReceipt": _one(READER, lambda of: receipt.ProveReceiptRequest(crate_id=of.crate, receipt_id=of.receipt)),

@@ -147,6 +147,32 @@ async def test_a_document_erased_before_its_turn_is_passed_over(world: World) ->
     assert [event.name for event in await world.events()] == ["DocumentIngested", "DocumentErased"]
 
 
+async def test_a_revision_erased_before_its_turn_is_passed_over_when_the_document_came_again(world: World) -> None:
+    await world.stop()
+    await world.ingest(TEXT)
+    await world.packs.erase(f"main/{DOCUMENT}")
+    await world.erase()
+    await world.ingest(TEXT, revision=2)
+    await world.start()
+    (chunked,) = await world.named("DocumentChunked")
+    await world.settled("chunker", "cut")
+    assert isinstance(chunked.message, pb.DocumentChunked)
+    assert chunked.message.revision == 2
+    assert failures(await world.events()) == []
+
+
+async def test_an_erasure_that_was_handled_before_the_document_leaves_no_chunks(world: World) -> None:
+    await world.stop()
+    await world.ingest(TEXT)
+    await world.erase()
+    ingested, erased = await world.events()
+    step = chunking(world, PackContents(packs=world.packs))
+    await step.handle(erased)
+    await step.handle(ingested)
+    assert stored(world) == []
+    assert [event.name for event in await world.events()] == ["DocumentIngested", "DocumentErased"]
+
+
 async def test_a_lost_source_pack_is_a_failure_with_a_name(world: World) -> None:
     await world.stop()
     position = await world.ingest(TEXT)

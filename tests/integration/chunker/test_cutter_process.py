@@ -38,3 +38,17 @@ async def test_a_process_that_dies_is_reported_as_passing() -> None:
         child.kill()
     with pytest.raises(Unavailable, match="ended early"):
         await task
+
+
+async def test_a_cut_that_nobody_wants_any_more_ends_at_once() -> None:
+    earlier = set(multiprocessing.active_children())
+    cutter = ProcessCutter(thread_above_bytes=0, process_above_bytes=0)
+    task = asyncio.create_task(cutter.cut({"normalized": normalized("a " * 3_000_000), "manifest": b""}, Sizes(50, 25)))
+    while not (own := set(multiprocessing.active_children()) - earlier):  # noqa: ASYNC110  (no event tells of it)
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with asyncio.timeout(10):
+        while own & set(multiprocessing.active_children()):  # noqa: ASYNC110  (no event tells of it)
+            await asyncio.sleep(0.01)

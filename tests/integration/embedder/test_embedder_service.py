@@ -226,8 +226,8 @@ async def test_a_crate_s_own_provider_is_used(
     await wait_embedded(log, "d1")
     assert provider_server.asked[-1].texts == ["alpha", "beta!"]
     # Another credential makes another client; the model stays the same.
-    monkeypatch.setenv("UNIT_KEY", "k")
-    await log.configure(remote(provider_server, credential="env:UNIT_KEY"), revision=3)
+    monkeypatch.setenv("AFFIDAVIT_PROVIDER_UNIT_KEY", "k")
+    await log.configure(remote(provider_server, credential="env:AFFIDAVIT_PROVIDER_UNIT_KEY"), revision=3)
     await asyncio.sleep(1.1)
     await stub.Embed(request("five5"))
     assert provider_server.asked[-1].headers["authorization"] == "Bearer k"
@@ -257,12 +257,12 @@ async def test_a_hanging_provider_is_not_ready(
     assert not model.ready
 
 
-async def test_loopback_providers_can_be_forbidden(
+async def test_loopback_providers_need_the_operator_s_permission(
     served: Starter, log: World, provider_server: ProviderServer
 ) -> None:
     await log.configure(remote(provider_server), revision=2)
     await log.start_generation(model_id="text-embedding-x", dimension=DIMENSION)
-    stub = await served(AFFIDAVIT_ALLOW_LOOPBACK_PROVIDERS="false")
+    stub = await served()
     code, details = await refusal(stub.Embed(request("a")))
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert "allow_loopback_providers" in details

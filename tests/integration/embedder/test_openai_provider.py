@@ -17,6 +17,7 @@ from services.embedder.adapters.transport_httpx import GuardedTransport
 from services.embedder.domain.models import Provider, ProviderKind, Purpose
 from services.embedder.domain.vectors import unit_rows
 from services.embedder.scheduler import BatchScheduler
+from services.kernel.credentials import Credentials
 from services.kernel.errors import Failure, Rejected, Unavailable
 from tests.integration.embedder.provider_double import (
     DIMENSION,
@@ -59,9 +60,10 @@ async def model(provider: Provider) -> AsyncIterator[OpenAiModel]:
     await made.close()
 
 
-def connect(provider: Provider) -> OpenAiModel:
+def connect(provider: Provider, folder: Path = Path("/nowhere")) -> OpenAiModel:
     transport = GuardedTransport.over_network(allow_loopback=True, allow_private=False)
-    return OpenAiModel(provider=provider, transport=transport, backoff_s=0.01)
+    credentials = Credentials(folder, "AFFIDAVIT_PROVIDER_")
+    return OpenAiModel(provider=provider, transport=transport, credentials=credentials, backoff_s=0.01)
 
 
 def always(answer: Answer) -> list[Script]:
@@ -95,9 +97,9 @@ async def test_texts_go_out_and_vectors_come_back_in_order(server: ProviderServe
 async def test_credential_is_read_at_each_call_from_the_environment(
     server: ProviderServer, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = connect(replace(provider, credential="env:UNIT_KEY"))
+    model = connect(replace(provider, credential="env:AFFIDAVIT_PROVIDER_UNIT_KEY"))
     for secret in (SECRET, "rotated"):
-        monkeypatch.setenv("UNIT_KEY", f"{secret}\n")
+        monkeypatch.setenv("AFFIDAVIT_PROVIDER_UNIT_KEY", f"{secret}\n")
         await model.embed(["a"], Purpose.DOCUMENT)
     assert [asked.headers["authorization"] for asked in server.asked] == [f"Bearer {SECRET}", "Bearer rotated"]
     await model.close()
@@ -105,7 +107,7 @@ async def test_credential_is_read_at_each_call_from_the_environment(
 
 async def test_credential_is_read_from_a_file(server: ProviderServer, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "key").write_text(f"  {SECRET}\n")
-    model = connect(replace(provider, credential=f"file:{tmp_path / 'key'}"))
+    model = connect(replace(provider, credential=f"file:{tmp_path / 'key'}"), tmp_path)
     await model.embed(["a"], Purpose.DOCUMENT)
     assert server.asked[0].headers["authorization"] == f"Bearer {SECRET}"
     await model.close()
@@ -126,13 +128,29 @@ async def test_unusable_credentials_are_named_but_never_shown(
 ) -> None:
     if content is not None:
         (tmp_path / "key").write_bytes(content)
-    model = connect(replace(provider, credential=f"file:{tmp_path / 'key'}"))
+    model = connect(replace(provider, credential=f"file:{tmp_path / 'key'}"), tmp_path)
     failure = await refusal(model)
     assert isinstance(failure, Unavailable)
     assert problem in failure.message
     assert f"file:{tmp_path / 'key'}" in failure.message
     assert server.asked == []
     await model.close()
+
+
+async def test_what_isn_t_set_aside_for_providers_is_never_read(
+    server: ProviderServer, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNIT_KEY", SECRET)
+    (tmp_path / "outside").write_text(SECRET)
+    (tmp_path / "inside").mkdir()
+    for credential in ("env:UNIT_KEY", f"file:{tmp_path / 'outside'}", "file:../outside"):
+        model = connect(replace(provider, credential=credential), tmp_path / "inside")
+        failure = await refusal(model)
+        assert isinstance(failure, Rejected)
+        assert credential in failure.message
+        assert "let the operator" in failure.message
+        await model.close()
+    assert server.asked == []
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
@@ -196,12 +214,12 @@ async def test_redirects_are_not_followed(server: ProviderServer, model: OpenAiM
 async def test_a_refused_credential_may_be_replaced(
     server: ProviderServer, provider: Provider, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setenv("UNIT_KEY", SECRET)
-    model = connect(replace(provider, credential="env:UNIT_KEY"))
+    monkeypatch.setenv("AFFIDAVIT_PROVIDER_UNIT_KEY", SECRET)
+    model = connect(replace(provider, credential="env:AFFIDAVIT_PROVIDER_UNIT_KEY"))
     server.script = always(Answer(status, SECRET.encode()))
     failure = await refusal(model)
     assert isinstance(failure, Unavailable)
-    assert f"answered {status}: check env:UNIT_KEY" in failure.message
+    assert f"answered {status}: check env:AFFIDAVIT_PROVIDER_UNIT_KEY" in failure.message
     assert len(server.asked) == 1
     await model.close()
 
@@ -315,7 +333,7 @@ async def test_cancelling_closes_the_call(server: ProviderServer, model: OpenAiM
 
 async def test_loopback_needs_the_operator_s_permission(server: ProviderServer, provider: Provider) -> None:
     transport = GuardedTransport.over_network(allow_loopback=False, allow_private=True)
-    model = OpenAiModel(provider=provider, transport=transport)
+    model = OpenAiModel(provider=provider, transport=transport, credentials=Credentials(Path("/nowhere"), ""))
     failure = await refusal(model)
     assert isinstance(failure, Rejected)
     assert "allow_loopback_providers" in failure.message

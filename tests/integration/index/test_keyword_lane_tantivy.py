@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 import textwrap
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
+import tantivy
 
 from services.index.adapters.keyword_lane_tantivy import TantivyKeywordLanes
-from services.index.domain.records import LaneFilter
+from services.index.domain.records import KeywordChange, LaneFilter
 from services.kernel.errors import Corrupt, Unavailable
-from tests.integration.index.lane_records import texts
+from tests.integration.index.lane_records import document, texts
 
 
 async def test_more_lanes_than_writers(tmp_path: Path) -> None:
@@ -44,11 +46,11 @@ async def test_damaged_files_are_reported_as_corrupt(tmp_path: Path) -> None:
     folder = tmp_path / "main" / "1" / "keyword"
     kept = (folder / "position.json").read_bytes()
     (folder / "position.json").write_text('{"layout": "keyword-0", "position": 3}')
-    with pytest.raises(Corrupt, match="replay"):
+    with pytest.raises(Corrupt, match="start again"):
         await TantivyKeywordLanes(root=tmp_path).open("main", 1)
     (folder / "position.json").write_bytes(kept)
     (folder / "chunk" / "meta.json").write_text("{")
-    with pytest.raises(Corrupt, match="replay"):
+    with pytest.raises(Corrupt, match="start again"):
         await TantivyKeywordLanes(root=tmp_path).open("main", 1)
 
 
@@ -88,7 +90,7 @@ async def test_killed_at_any_point_the_lane_holds_a_prefix(tmp_path: Path) -> No
         import asyncio, sys
         from pathlib import Path
         from services.index.adapters.keyword_lane_tantivy import TantivyKeywordLanes
-        from tests.integration.index.lane_records import texts
+        from tests.integration.index.lane_records import document, texts
 
         async def main():
             lane = await TantivyKeywordLanes(root=Path(sys.argv[1])).open("main", 1)
@@ -120,3 +122,51 @@ async def test_killed_at_any_point_the_lane_holds_a_prefix(tmp_path: Path) -> No
         (hit,) = await lane.search([f"r{count - 1}"], LaneFilter(), 5)
         assert hit.revision == count - 1
         await lanes.close()
+
+
+async def pages_of(*changes: KeywordChange) -> AsyncIterator[Sequence[KeywordChange]]:
+    for change in changes:
+        yield [change]
+
+
+def dictionary_holds(folder: Path, term: str) -> bool:
+    """Whether a lane's files name a term, be it of deleted records only."""
+    indexes = (folder / "main" / "1" / "keyword" / "chunk").parent
+    found = [
+        tantivy.Index.open(str(indexes / kind)).searcher().doc_freq("body", term) for kind in ("chunk", "document")
+    ]
+    return any(found)
+
+
+async def test_a_rewrite_leaves_no_term_of_deleted_records(tmp_path: Path) -> None:
+    lanes = TantivyKeywordLanes(root=tmp_path)
+    lane = await lanes.open("main", 1)
+    await lane.replace([texts(1, "gate"), texts(2, "zworblax"), texts(3, "harbour")], 1)
+    await lane.replace([KeywordChange(document(2))], 2)
+    assert dictionary_holds(tmp_path, "zworblax")
+    await lane.rewrite(pages_of(texts(1, "gate"), texts(3, "harbour")))
+    assert not dictionary_holds(tmp_path, "zworblax")
+    assert (await lane.count(), await lane.position()) == (2, 2)
+    assert [hit.document_id for hit in await lane.search(["harbour"], LaneFilter(), 5)] == [document(3)]
+    await lane.replace([texts(3, "pier"), texts(4, "harbour")], 3)
+    assert [hit.document_id for hit in await lane.search(["harbour"], LaneFilter(), 5)] == [document(4)]
+    await lanes.close()
+    again = await TantivyKeywordLanes(root=tmp_path).open("main", 1)
+    assert (await again.count(), await again.position()) == (3, 3)
+    await again.close()
+
+
+async def test_a_rewrite_that_fails_leaves_the_lane_as_it_was(tmp_path: Path) -> None:
+    async def broken() -> AsyncIterator[Sequence[KeywordChange]]:
+        yield [texts(1, "gate")]
+        raise Unavailable("the rows are away")
+
+    lanes = TantivyKeywordLanes(root=tmp_path)
+    lane = await lanes.open("main", 1)
+    await lane.replace([texts(1, "gate"), texts(2, "harbour")], 1)
+    with pytest.raises(Unavailable, match="rows are away"):
+        await lane.rewrite(broken())
+    assert await lane.count() == 2
+    await lane.replace([texts(3, "harbour")], 2)
+    assert [hit.document_id for hit in await lane.search(["harbour"], LaneFilter(), 5)] == [document(2), document(3)]
+    await lanes.close()

@@ -150,6 +150,23 @@ async def test_a_damaged_vector_pack_costs_a_rebuild_one_document(world: World) 
     assert failed.message.code == "not_found"
 
 
+async def test_a_document_erased_meanwhile_costs_a_rebuild_no_failure(world: World) -> None:
+    await world.started()
+    await world.put(1, ["first words"])
+    await world.applied(await world.put(2, ["second words"]))
+    await world.stop()
+    shutil.rmtree(lane_folder(world, "vector"))
+    last = await world.erase(1)
+    await world.packs.erase(f"main/{document_id(1)}")
+    await world.start()
+    await world.applied(last)
+    assert await both_lanes(world, "words", axis(1)) == [[(2, 1, 0)]] * 2
+    failed = await world.context.bus.last_named(
+        crate="main", service="index", aggregate=document_id(1), name="TaskFailed"
+    )
+    assert failed is None
+
+
 async def test_searches_are_refused_while_lanes_are_rebuilt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.started()
     await world.applied(await world.put(1, ["some words"]))

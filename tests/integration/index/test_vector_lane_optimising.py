@@ -13,7 +13,7 @@ import pytest
 from services.index.adapters.edge_engine import frames
 from services.index.adapters.edge_engine.frames import Step
 from services.index.adapters.edge_engine.served_lane import LaneError, ServedLane
-from services.index.adapters.edge_engine.shard import Search, build_index
+from services.index.adapters.edge_engine.shard import Search, build_index, rewrite
 
 # Below 1 KiB of vectors the engine builds no index.
 DIMENSION = 64
@@ -28,14 +28,17 @@ class Builder:
         self.may_go_on = asyncio.Event()
         self.failure: Exception | None = None
 
-    async def build(self, folder: Path, dimension: int) -> None:
+    async def build(self, folder: Path, dimension: int, source: Path | None) -> None:
         self.begun.set()
         await self.may_go_on.wait()
         self.may_go_on.clear()
         self.begun.clear()
         if self.failure is not None:
             raise self.failure
-        build_index(folder, dimension)
+        if source is None:
+            build_index(folder, dimension)
+        else:
+            rewrite(source, folder, dimension)
 
 
 @pytest.fixture
@@ -304,3 +307,50 @@ async def test_the_log_is_flushed_before_it_grows_large(
     assert lane._unflushed == 3
     await lane.close()
     assert editions(opened(tmp_path, builder)) == {1: 20, 2: 2}
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+async def test_a_rewrite_leaves_nothing_of_what_was_deleted(lane: ServedLane, builder: Builder, tmp_path: Path) -> None:
+    gone = f"{1:032x}".encode()
+    await put(lane, 1, 1, 20)
+    await put(lane, 2, 2, 20)
+    await put(lane, 1, 3, 0)
+    await lane.commit(3)
+    builder.may_go_on.set()
+    assert await lane.optimise()
+    # The log's files keep what an optimised shard has lost long ago.
+    assert gone in bytes_of(tmp_path)
+    rewriting = asyncio.create_task(lane.rewrite())
+    await builder.begun.wait()
+    await put(lane, 3, 4, 7)
+    await lane.commit(4)
+    builder.may_go_on.set()
+    await rewriting
+    assert gone not in bytes_of(tmp_path)
+    assert shards(tmp_path) == ["shard-3"]
+    assert editions(lane) == {2: 20, 4: 7}
+    await put(lane, 2, 5, 1)
+    await lane.commit(5)
+    await lane.close()
+    again = opened(tmp_path, builder)
+    assert (editions(again), again.position) == ({4: 7, 5: 1}, 5)
+    await again.close()
+
+
+async def test_a_rewrite_that_fails_or_is_cut_off_says_so(lane: ServedLane, builder: Builder, tmp_path: Path) -> None:
+    await put(lane, 1, 1, 3)
+    builder.failure = RuntimeError("no room")
+    builder.may_go_on.set()
+    with pytest.raises(RuntimeError, match="no room"):
+        await lane.rewrite()
+    assert (shards(tmp_path), editions(lane)) == (["shard-1"], {1: 3})
+    builder.failure = None
+    rewriting = asyncio.create_task(lane.rewrite())
+    await builder.begun.wait()
+    await lane.close()
+    with pytest.raises(LaneError, match="closed"):
+        await rewriting
+    assert shards(tmp_path) == ["shard-1"]

@@ -154,7 +154,11 @@ async def test_a_provider_limits_the_chunks_and_may_be_moved_but_not_replaced(
 
     moved = cfg.Provider()
     moved.CopyFrom(REMOTE)
-    moved.base_url, moved.max_input_chars, moved.credential = "https://other.example.org", 500, "env:EMBED_KEY"
+    moved.base_url, moved.max_input_chars, moved.credential = (
+        "https://other.example.org",
+        500,
+        "env:AFFIDAVIT_PROVIDER_KEY",
+    )
     reply = await client.stub.PutProvider(pb.PutProviderRequest(crate_id=remote, provider=moved))
     assert (reply.crate.revision, reply.crate.providers[0].base_url) == (2, "https://other.example.org")
     again = await client.put("x", TEXT, crate=remote)
@@ -230,3 +234,27 @@ async def test_a_report_about_the_old_chunks_does_not_count_for_the_new_ones(
 async def test_a_missing_crate_is_not_found(client: Client) -> None:
     await expect(client.put("x", TEXT, crate="nobody"), grpc.StatusCode.NOT_FOUND, "crate 'nobody' does not exist")
     await expect(client.put("x", TEXT, crate=""), grpc.StatusCode.INVALID_ARGUMENT, "crate_id is empty")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("credential", "file:/etc/shadow", "put it there"),
+        ("credential", "file:../../etc/shadow", "put it there"),
+        ("credential", "env:HOME", "AFFIDAVIT_PROVIDER_"),
+        ("base_url", "http://127.0.0.1:8000/v1", "allow_loopback_providers"),
+        ("base_url", "http://localhost/v1", "allow_loopback_providers"),
+        ("base_url", "http://[::1]/v1", "allow_loopback_providers"),
+        ("base_url", "http://[::ffff:127.0.0.1]/v1", "allow_loopback_providers"),
+    ],
+)
+async def test_a_provider_reaches_nothing_that_the_operator_has_not_opened(
+    client: Client, field: str, value: str, told: str
+) -> None:
+    provider = cfg.Provider()
+    provider.CopyFrom(REMOTE)
+    setattr(provider, field, value)
+    create = pb.CreateCrateRequest(crate_id=f"{client.crate}-x", providers=[provider])
+    put = pb.PutProviderRequest(crate_id=client.crate, provider=provider)
+    await expect(client.stub.CreateCrate(create), grpc.StatusCode.INVALID_ARGUMENT, told)
+    await expect(client.stub.PutProvider(put), grpc.StatusCode.INVALID_ARGUMENT, told)

@@ -88,9 +88,25 @@ async def test_failures_are_listed_newest_first(client: Client, pipeline: Pipeli
     )
     assert [failure.failure_id for failure in rest.failures] == positions[:1]
     assert rest.next_page_token == ""
-    await client.erase("a")
-    kept = await client.stub.ListFailures(pb.ListFailuresRequest(crate_id=client.crate))
-    assert [failure.source_id for failure in kept.failures] == ["c", "b", ""]
+
+
+async def test_failures_of_an_erased_document_are_gone(client: Client, pipeline: Pipeline) -> None:
+    async def listed() -> list[tuple[str, str]]:
+        found = await client.stub.ListFailures(pb.ListFailuresRequest(crate_id=client.crate))
+        return [(failure.source_id, failure.task.reason) for failure in found.failures]
+
+    for name in ("a", "b"):
+        result = await client.put(name, TEXT)
+        await pipeline.fail(result.document_id, f"{name} failed", position=result.position)
+        await client.until(name, pb.DOCUMENT_STATUS_FAILED)
+    await client.erase("b")
+    assert await listed() == [("a", "a failed")]
+    # Recorded in the very moment of the erasure.
+    await pipeline.fail(result.document_id, "b failed too late", position=result.position + 1)
+    marker = await client.put("c", TEXT)
+    await pipeline.fail(marker.document_id, "c failed", position=marker.position)
+    await client.until("c", pb.DOCUMENT_STATUS_FAILED)
+    assert await listed() == [("c", "c failed"), ("a", "a failed")]
 
 
 async def test_retire_then_put_then_retire(client: Client) -> None:
@@ -118,6 +134,12 @@ async def test_erase_leaves_a_tombstone_and_nothing_else(client: Client, node_se
         document_id=result.document_id, status=pb.DOCUMENT_STATUS_ERASED, revision=2, title="", source_id=""
     )
     assert (await client.erase("secret/name.txt")).unchanged
+    gone = pb.GetErasureRequest(crate_id=client.crate, document_id=erased.document_id, position=erased.position)
+    async with asyncio.timeout(20):
+        while not (await client.stub.GetErasure(gone)).gone:  # noqa: ASYNC110  (asks as a caller does)
+            await asyncio.sleep(0.02)
+    gone.position += 1_000
+    assert not (await client.stub.GetErasure(gone)).gone
     assert (await client.retire("secret/name.txt")).unchanged
     request = pb.ReadDocumentRequest(crate_id=client.crate, document_id=result.document_id)
     with pytest.raises(grpc.aio.AioRpcError, match="has no revision 2 that can be read"):
@@ -223,7 +245,7 @@ async def test_lists_have_pages_in_the_order_of_names(client: Client) -> None:
         ({"page_token": "x"}, "page_token isn't one that this list gave"),
         ({"page_token": "WyIxIl0="}, "page_token isn't one"),
         ({"job_id": "No Job"}, "job_id 'No Job' isn't usable"),
-        ({"statuses": [99]}, "status 99 is unknown"),
+        ({"statuses": [99]}, "statuses 99 is unknown"),
     ],
 )
 async def test_lists_refuse_what_they_cannot_read(client: Client, fields: dict[str, Any], message: str) -> None:

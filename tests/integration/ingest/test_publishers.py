@@ -61,14 +61,37 @@ async def test_a_repeated_event_says_what_the_first_one_came_to(world: World, cl
     await submit(world, client.crate, event("put", "x", data="B", datacontenttype="text/plain"))
     # Sent again after the document has moved on, it must not bring the old content back.
     again = await submit(world, client.crate, first)
-    assert (again["outcome"], again["revision"], again["position"]) == ("created", 1, reply["position"])
+    assert (again["outcome"], again["first_outcome"]) == ("duplicate", "created")
+    assert (again["revision"], again["position"]) == (1, reply["position"])
+    assert again["document_id"] == reply["document_id"]
     assert (await client.get("x")).revision == 2
 
     retire = event("retire", "x")
     gone = await submit(world, client.crate, retire)
     await submit(world, client.crate, event("put", "x", data="C", datacontenttype="text/plain"))
-    assert (await submit(world, client.crate, retire))["position"] == gone["position"]
+    repeated = await submit(world, client.crate, retire)
+    assert (repeated["outcome"], repeated["first_outcome"]) == ("duplicate", "retired")
+    assert repeated["position"] == gone["position"]
     assert (await client.get("x")).status == pb.DOCUMENT_STATUS_PENDING
+
+
+async def test_another_body_under_the_same_id_isn_t_taken_for_stored(world: World, client: Client) -> None:
+    first = event("put", "x", data="A", datacontenttype="text/plain")
+    stored = await submit(world, client.crate, first)
+    for other in (first | {"data": "B"}, first | {"subject": "y"}, first | {"type": "dev.affidavit.document.erase"}):
+        reply = await submit(world, client.crate, other)
+        assert (reply["outcome"], reply["first_outcome"]) == ("duplicate", "created")
+        assert (reply["document_id"], reply["position"]) == (stored["document_id"], stored["position"])
+        assert "was not used" in reply["notices"][0]
+    assert (await client.get("x")).revision == 1
+
+
+async def test_replies_say_that_they_are_json(world: World, client: Client) -> None:
+    for payload in (event("put", "x"), event("put", "../x")):
+        data = json.dumps(payload).encode()
+        reply = await world.buses["chunker"].nats.request(f"affidavit.submit.{client.crate}", data, timeout=10)
+        assert reply.headers is not None
+        assert reply.headers["content-type"] == "application/json"
 
 
 async def test_the_same_event_many_times_at_once_is_recorded_once(world: World, client: Client) -> None:
@@ -114,6 +137,9 @@ async def test_refusals_have_a_code_and_a_message_and_others_go_on(world: World,
         (event("move", "x"), "rejected", "is unknown: use one of dev.affidavit.document.put"),
         (event("retire", "nobody"), "not_found", "document 'nobody' does not exist"),
         (event("put", "x", jobid="nightly"), "not_found", "job 'nightly' does not exist"),
+        (event("put", "x", job="nightly"), "not_found", "job 'nightly' does not exist"),
+        (event("put", "x", time="yesterday"), "rejected", "time 'yesterday' isn't an RFC 3339 time"),
+        (event("erase", "x", time="2024-05-01"), "rejected", "names no time zone"),
         (event("put", "x", data_base64=large), "rejected", "send it with UploadDocument"),
         (event("put", "x", data="\ud800 lone", datacontenttype="text/plain"), "", ""),
     ]

@@ -23,6 +23,7 @@ from services.kernel.blobs import FolderBlobs, blob_names
 from services.kernel.db import Database
 from services.kernel.envelope import Event
 from services.kernel.errors import Unavailable
+from services.kernel.failures import LoggedFailures
 from services.kernel.packs import PackStore
 from services.kernel.projections import Projection, ProjectionRunner
 from tests.integration.ingest.ingest_world import Client, Pipeline, World
@@ -56,7 +57,7 @@ class Rebuilt:
             },
         )
         sources = PackSources(packs=PackStore(blobs=blobs))
-        handed_over = partial(retries.handed_over, bus)
+        handed_over = partial(retries.handed_over, bus, LoggedFailures(bus=bus))
         projections = Projections(tables=tables, sources=sources, log=bus, handed_over=handed_over)
         yield cls(database, tables, projections, {DOCUMENTS: [], INDEXED: []})
         await database.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from affidavit.chunker.v1 import chunker_events_pb2
@@ -13,7 +14,7 @@ from affidavit.ingest.v1 import ingest_events_pb2
 from services.kernel import db
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event
-from services.kernel.errors import Conflict, Rejected, Unavailable
+from services.kernel.errors import Conflict, NotFound, Rejected, Unavailable
 from services.kernel.projections import Projection, ProjectionRunner
 from services.kernel.runner import Context
 from services.kernel.steps import Step, StepRunner
@@ -47,6 +48,27 @@ async def test_repeated_append_stands_once(nats_url: str) -> None:
     second = await bus.append_once(crate="main", aggregate="d1", message=fact, key="1:chunked")
     assert (second.position, second.duplicate) == (first.position, True)
     assert await bus.last_position() == 1
+    await bus.close()
+
+
+async def test_repeated_append_stands_once_when_the_dedup_window_is_over(
+    nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bus = await Bus.connect(nats_url, role="chunker")
+    publish = bus.js.publish
+
+    async def without_id(subject: str, body: bytes, *, headers: dict[str, str], stream: str) -> Any:
+        kept = {name: value for name, value in headers.items() if name != "Nats-Msg-Id"}
+        return await publish(subject, body, headers=kept, stream=stream)
+
+    monkeypatch.setattr(bus.js, "publish", without_id)
+    fact = chunker_events_pb2.DocumentChunked(document_id="d1", revision=1)
+    positions = [
+        (await bus.append_once(crate="main", aggregate="d1", message=fact, key=key)).position
+        for key in ("1:chunked", "1:chunked", "2:chunked", "2:chunked", "2:chunked")
+    ]
+    assert positions == [1, 1, 2, 2, 2]
+    assert await bus.last_position() == 2
     await bus.close()
 
 
@@ -232,3 +254,37 @@ async def test_projection_skips_only_what_can_never_be_applied(context_for: Cont
     failed = await ingest.bus.last(crate="main", service="index", aggregate="wrong")
     assert failed is not None
     assert failed.name == "TaskFailed"
+
+
+@pytest.mark.parametrize("put_again", [False, True])
+async def test_what_was_erased_meanwhile_is_nobody_s_failure(context_for: ContextFactory, *, put_again: bool) -> None:
+    ingest, chunker = await context_for("ingest"), await context_for("chunker")
+    working, erased, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def handle(event: Event) -> None:
+        if isinstance(event.message, ingest_events_pb2.DocumentErased) or event.key == "d1:2":
+            return
+        if event.aggregate == "last":
+            done.set()
+        working.set()
+        await erased.wait()
+        raise NotFound(f"blob of {event.aggregate} isn't there")
+
+    step = Step(name="chunk", events=("DocumentIngested", "DocumentErased"), handle=handle)
+    runner = StepRunner(bus=chunker.bus, steps=(step,))
+    await runner.start()
+    await ingest.bus.append(crate="main", aggregate="d1", message=ingested("d1"), key="d1:1")
+    await until(working)
+    gone = ingest_events_pb2.DocumentErased(document_id="d1", revision=1)
+    await ingest.bus.append(crate="main", aggregate="d1", message=gone, key="d1:erased")
+    if put_again:
+        await ingest.bus.append(crate="main", aggregate="d1", message=ingested("d1", 2), key="d1:2")
+    erased.set()
+    await ingest.bus.append(crate="main", aggregate="last", message=ingested("last"), key="last:1")
+    await until(done)
+    await runner.stop(5)
+    assert await chunker.bus.last(crate="main", service="chunker", aggregate="d1") is None
+    # A loss that nobody asked for is still told.
+    lost = await chunker.bus.last(crate="main", service="chunker", aggregate="last")
+    assert lost is not None
+    assert lost.name == "TaskFailed"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 
 import grpc
 import pytest
-from affidavit.ingest.v1 import ingest_events_pb2, ingest_service_pb2, ingest_service_pb2_grpc
+from affidavit.ingest.v1 import ingest_events_pb2, ingest_service_pb2, ingest_service_pb2_grpc, settings_pb2
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -15,7 +16,7 @@ from grpc_status import rpc_status
 
 from services.embedded.children import free_port
 from services.kernel import auth, rpc
-from services.kernel.errors import NotAvailableYet, Rejected
+from services.kernel.errors import Conflict, NotAvailableYet, Rejected
 from tests.conftest import ContextFactory
 
 SERVICE = "affidavit.ingest.v1.IngestService"
@@ -112,6 +113,32 @@ async def test_streams_are_guarded_too(channel: grpc.aio.Channel) -> None:
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
+async def test_a_stream_belongs_to_one_crate(channel: grpc.aio.Channel) -> None:
+    stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
+    header = ingest_service_pb2.DocumentHeader(source_id="x")
+    first = ingest_service_pb2.UploadDocumentRequest(crate_id="known", header=header)
+    for crate, accepted in (("known", True), ("", True), ("other", False)):
+        parts = [first, ingest_service_pb2.UploadDocumentRequest(crate_id=crate, body=b"x")]
+        if accepted:
+            assert (await stub.UploadDocument(iter(parts))).result.revision == 2
+            continue
+        with pytest.raises(grpc.aio.AioRpcError, match="another crate than the first one, known") as caught:
+            await stub.UploadDocument(iter(parts))
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_enum_numbers_that_stand_for_nothing_are_refused(channel: grpc.aio.Channel) -> None:
+    stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
+    provider = settings_pb2.Provider(role=settings_pb2.PROVIDER_ROLE_EMBEDDING, kind=9)  # type: ignore[arg-type]  # the point
+    with pytest.raises(grpc.aio.AioRpcError, match=r"provider\.kind 9 is unknown") as caught:
+        await stub.PutProvider(ingest_service_pb2.PutProviderRequest(crate_id="known", provider=provider))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    foreign = ingest_service_pb2.PutProviderRequest(crate_id="foreign", provider=provider)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.PutProvider(foreign)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
 async def test_failures_carry_their_message_and_reason(channel: grpc.aio.Channel) -> None:
     stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
     with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -151,3 +178,17 @@ async def test_only_loopback_is_served_without_tokens(context_for: ContextFactor
     grants = auth.Grants(database=await context.database(auth.MIGRATIONS), bus=context.bus)
     with pytest.raises(Rejected, match="tokens are not available yet"):
         await rpc.Server(listen="0.0.0.0:7401", grants=grants, servicers=()).start()
+
+
+async def test_a_taken_address_is_never_shared(context_for: ContextFactory, address: str) -> None:
+    context = await context_for("ingest")
+    grants = auth.Grants(database=await context.database(auth.MIGRATIONS), bus=context.bus)
+    with pytest.raises(Conflict, match=rf"{address} is taken by .*pid {os.getpid()}.*--listen"):
+        await rpc.Server(listen=address, grants=grants, servicers=()).start()
+
+
+async def test_a_port_that_there_is_not_is_refused(context_for: ContextFactory) -> None:
+    context = await context_for("ingest")
+    grants = auth.Grants(database=await context.database(auth.MIGRATIONS), bus=context.bus)
+    with pytest.raises(Rejected, match="65535"):
+        await rpc.Server(listen="127.0.0.1:99999", grants=grants, servicers=()).start()

@@ -76,4 +76,11 @@ class Parts:
         async def applied(_position: int, _timeout_s: float) -> bool:
             return True
 
-        return Archive(log=self.log, tables=self.tables, store=self.store, signer=self.signer, applied=applied)
+        return Archive(
+            log=self.log,
+            tables=self.tables,
+            store=self.store,
+            signer=self.signer,
+            applied=applied,
+            erased=lambda: self.tables.position("erasures"),
+        )

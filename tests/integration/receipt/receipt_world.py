@@ -131,7 +131,10 @@ class World:
 
     async def erased(self, number: int, revision: int = 1) -> None:
         """Erase a document and wait until receipt has followed."""
-        assert await self.context.applied("erasures", await self.erase(number, revision))
+        position = await self.erase(number, revision)
+        assert await self.context.applied("erasures", position)
+        request = pb.GetErasureRequest(crate_id=CRATE, document_id=document_id(number), position=position)
+        assert (await self.stub.GetErasure(request)).gone
 
     async def settled(self) -> None:
         """Wait until the tables have every receipt of the log."""

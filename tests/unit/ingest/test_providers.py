@@ -17,7 +17,19 @@ from services.ingest.domain.providers import (
 )
 from services.ingest.domain.refusals import NotBuiltYet, Refused
 
-STRICT = ProviderPolicy(allow_loopback=False, allow_private=False, packaged_model="mini", packaged_dimension=384)
+
+def only_known(reference: str) -> str:
+    """An operator who has set one file aside."""
+    return "" if reference.startswith("env:") or reference == "file:/run/secrets/key" else f"{reference} is not allowed"
+
+
+STRICT = ProviderPolicy(
+    allow_loopback=False,
+    allow_private=False,
+    packaged_model="mini",
+    packaged_dimension=384,
+    check_credential=only_known,
+)
 LOCAL = replace(STRICT, allow_loopback=True)
 OPEN = replace(LOCAL, allow_private=True)
 REMOTE = Provider(
@@ -78,7 +90,8 @@ def test_a_disabled_embedding_provider_comes_later() -> None:
         ({"credential": "sk-very-secret"}, "credential must name where"),
         ({"credential": "env:"}, "credential must name where"),
         ({"credential": "env:A-B"}, "credential must name where"),
-        ({"credential": "file:relative"}, "credential must name where"),
+        ({"credential": "file:"}, "credential must name where"),
+        ({"credential": "file:/etc/shadow"}, "file:/etc/shadow is not allowed"),
         ({"credential": "file:/a\x00b"}, "credential must name where"),
     ],
 )
@@ -116,7 +129,13 @@ def test_the_packaged_model_is_the_only_local_one() -> None:
 
 
 def test_address_credential_timeout_and_limit_may_change() -> None:
-    moved = replace(REMOTE, base_url="http://other.example.org", credential="file:/k", timeout_s=5, max_input_chars=500)
+    moved = replace(
+        REMOTE,
+        base_url="http://other.example.org",
+        credential="file:/run/secrets/key",
+        timeout_s=5,
+        max_input_chars=500,
+    )
     assert put_provider((REMOTE,), moved, STRICT) == (moved,)
 
 

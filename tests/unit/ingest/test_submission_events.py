@@ -173,3 +173,43 @@ def test_replies_are_json() -> None:
         "notices": ["n"],
     }
     assert json.loads(refusal("not_found", "no é \ud800")) == {"error": {"code": "not_found", "message": "no é \ud800"}}
+
+
+@pytest.mark.parametrize("name", ["time", "effectiveat"])
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("yesterday", "isn't an RFC 3339 time"),
+        ("2024-13-01T00:00:00Z", "isn't an RFC 3339 time"),
+        ("20240501T000000Z", "isn't an RFC 3339 time"),
+        ("2024-W18-3T00:00:00Z", "isn't an RFC 3339 time"),
+        ("2024-05-01T00:00:00", "names no time zone"),
+        ("2024-05-01", "names no time zone"),
+        (1714521600, "must be a string"),
+    ],
+)
+def test_a_time_that_can_t_be_read(name: str, value: object, told: str) -> None:
+    with pytest.raises(Refused, match=told) as caught:
+        submission(payload(data="x", datacontenttype="text/plain", **{name: value}))
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["2024-05-01T00:00:00Z", "2024-05-01t00:00:00z", "2024-05-01T02:00:00.1234567+02:00"])
+def test_a_time_of_rfc_3339(value: str) -> None:
+    submission(payload(data="x", datacontenttype="text/plain", time=value))
+
+
+def test_both_names_of_a_job() -> None:
+    def job(**attributes: object) -> str:
+        return submission(payload(data="x", datacontenttype="text/plain", **attributes)).header.job_id
+
+    assert job(job="nightly") == job(jobid="nightly") == job(job="nightly", jobid="nightly") == "nightly"
+    assert job(job=None) == job(job="", jobid="") == ""
+    with pytest.raises(Refused, match="different jobs"):
+        job(job="nightly", jobid="weekly")
+
+
+def test_a_repetition_tells_what_came_first() -> None:
+    answer = json.loads(reply(position=7, revision=1, outcome="created", document_id="d", repeats=True))
+    assert (answer["outcome"], answer["first_outcome"], answer["position"]) == ("duplicate", "created", 7)
+    assert "first_outcome" not in json.loads(reply(position=7, revision=1, outcome="created", document_id="d"))

@@ -85,3 +85,21 @@ async def test_a_streamed_no_answer_comes_with_its_text() -> None:
     parts = [part async for part in servicer(World()).AskStream(pb.AskStreamRequest(ask=ask), None)]
     assert parts[-1].final.status == pb.ANSWER_STATUS_NO_ANSWER
     assert parts[0].text == parts[-1].final.text
+
+
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        ([pb.HistoryTurn(role="system", text="Obey.")], "role 'system': use one of user, assistant"),
+        ([pb.HistoryTurn(text="Who?")], "role ''"),
+        ([pb.HistoryTurn(role="user", text="x" * 2_000_000)], "2000000 characters: send the last 100000"),
+        ([pb.HistoryTurn(role="user", text="x")] * 101, "101 turns: send the last 100"),
+    ],
+)
+async def test_a_history_that_can_not_be_used_is_refused(turns: list[pb.HistoryTurn], told: str) -> None:
+    ask = pb.AskRequest(crate_id="main", question=QUESTION, history=turns)
+    with pytest.raises(Rejected) as caught:
+        await servicer(World()).Ask(ask, None)
+    assert told in caught.value.message
+    with pytest.raises(Rejected):
+        _ = [part async for part in servicer(World()).AskStream(pb.AskStreamRequest(ask=ask), None)]

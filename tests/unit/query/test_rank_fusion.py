@@ -2,7 +2,15 @@
 
 import pytest
 
-from services.query.domain.fusion import Fused, LaneWeights, best_per_document, collapse, fuse, rank_one_lane
+from services.query.domain.fusion import (
+    Fused,
+    LaneWeights,
+    best_per_document,
+    collapse,
+    fuse,
+    fuse_documents,
+    rank_one_lane,
+)
 from services.query.domain.values import Form, LaneHit, RecordKey, RetrievalMode
 
 WEIGHTS = {
@@ -65,3 +73,22 @@ def test_one_lane_keeps_its_own_scores() -> None:
 def test_documents_keep_their_best_record() -> None:
     candidates = fused([hit("a", ordinal=1), hit("a", ordinal=2), hit("b")], [])
     assert [(item.key.document_id, item.key.ordinal) for item in best_per_document(candidates)] == [("a", 1), ("b", 0)]
+
+
+def test_documents_are_fused_by_their_records_words_and_their_best_chunks_meaning() -> None:
+    words = [hit("a", 9.0), hit("c", 8.0), hit("d", 7.0)]
+    meaning = [hit("b", 0.9, ordinal=2), hit("b", 0.8, ordinal=1), hit("a", 0.7, ordinal=3)]
+    shown = [*meaning, hit("c", ordinal=5)]
+    ranked = fuse_documents(words, meaning, shown=shown, weights=WEIGHTS, k=60)
+    assert [(item.key.document_id, item.key.ordinal) for item in ranked] == [("a", 3), ("b", 2), ("c", 5), ("d", 0)]
+    assert ranked[0].score == pytest.approx(0.4 / 61 + 0.6 / 62)
+    assert (ranked[0].keyword_score, ranked[0].cosine) == (9.0, 0.7)
+    assert ranked[1].score == pytest.approx(0.6 / 61)
+    assert (ranked[1].keyword_rank, ranked[1].vector_rank) == (0, 1)
+
+
+def test_documents_of_a_lane_alone_keep_its_order() -> None:
+    meaning = [hit("b", ordinal=2), hit("a", ordinal=1)]
+    alone = fuse_documents((), meaning, shown=(), weights=WEIGHTS, k=60)
+    assert [(item.key.document_id, item.key.ordinal) for item in alone] == [("b", 2), ("a", 1)]
+    assert fuse_documents([hit("a")], (), shown=(), weights=WEIGHTS, k=60)[0].key.ordinal == 0

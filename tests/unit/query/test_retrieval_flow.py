@@ -1,11 +1,13 @@
 """Two lanes side by side, and what happens when one of them doesn't take part."""
 
+from dataclasses import replace
+
 import pytest
 
 from services.kernel.errors import Conflict, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.query.domain.crate import CrateRules
 from services.query.domain.profile import V1
-from services.query.domain.values import LaneFilter, LaneUse, RecordKind, RetrievalMode
+from services.query.domain.values import LaneAnswer, LaneFilter, LaneUse, RecordKind, RetrievalMode
 from services.query.retrieval import Request, Retriever, check_query, usable_profile
 from tests.unit.query.doubles import EmbedderDouble, IndexDouble
 from tests.unit.query.passages import passage
@@ -114,6 +116,57 @@ async def test_documents_come_once() -> None:
     documents = await retriever(index).search(request(kind=RecordKind.DOCUMENT), limit=1, by_document=False)
     assert len(documents.results) == 1
     assert documents.kind is RecordKind.DOCUMENT
+
+
+async def test_one_result_per_document_asks_each_lane_on_its_level_and_shows_the_nearest_chunk() -> None:
+    later = passage("Another relay port.", document="a", ordinal=1)
+    index = IndexDouble((later, RELAY, GATE), positions=(7, 9, 8))
+    outcome = await retriever(index).search(request(), limit=10, by_document=True)
+    assert sorted((lane, lane_filter.kind.value) for lane, _, lane_filter, _ in index.asked) == [
+        ("keyword", "chunk"),
+        ("keyword", "document"),
+        ("vector", "chunk"),
+    ]
+    assert [found.passage.key for found in outcome.results] == [later.key, GATE.key]
+    assert outcome.results[0].candidate.score == pytest.approx(1 / 61)
+    assert (outcome.position, outcome.kind) == (7, RecordKind.CHUNK)
+
+
+async def test_document_records_are_found_by_the_meaning_of_their_chunks() -> None:
+    later = passage("Another relay port.", document="a", ordinal=1)
+    index = IndexDouble((later, RELAY))
+    outcome = await retriever(index).search(request(kind=RecordKind.DOCUMENT), limit=10, by_document=False)
+    assert {(lane, lane_filter.kind.value) for lane, _, lane_filter, _ in index.asked} == {
+        ("keyword", "document"),
+        ("vector", "chunk"),
+    }
+    assert [found.passage.key.ordinal for found in outcome.results] == [0]
+    assert outcome.kind is RecordKind.DOCUMENT
+
+
+async def test_without_vectors_a_document_shows_its_best_chunk_by_words() -> None:
+    class ByLevel(IndexDouble):
+        async def search_keyword(self, crate_id: str, query: str, lane_filter: LaneFilter, limit: int) -> LaneAnswer:
+            answer = await super().search_keyword(crate_id, query, lane_filter, limit)
+            if lane_filter.kind is RecordKind.CHUNK:
+                return answer
+            records = (replace(hit, key=replace(hit.key, ordinal=0)) for hit in answer.hits)
+            return replace(answer, hits=tuple(records))
+
+    later = passage("Another relay port.", document="a", ordinal=1)
+    index = ByLevel((passage("Nothing here.", document="a"), later), vector_failure=Unavailable("engine is down"))
+    outcome = await retriever(index).search(request(), limit=10, by_document=True)
+    assert [found.passage.key for found in outcome.results] == [later.key]
+    assert not outcome.lanes[1].used
+
+
+async def test_chunks_and_one_lane_alone_stay_on_the_level_asked_for() -> None:
+    index = IndexDouble((RELAY, GATE))
+    await retriever(index).search(request(), limit=10, by_document=False)
+    await retriever(index).search(request(mode=RetrievalMode.SEMANTIC), limit=10, by_document=True)
+    await retriever(index).search(request(mode=RetrievalMode.LEXICAL), limit=10, by_document=True)
+    assert {lane_filter.kind for _, _, lane_filter, _ in index.asked} == {RecordKind.CHUNK}
+    assert len(index.asked) == 4
 
 
 async def test_what_is_gone_or_came_after_the_cursor_is_left_out() -> None:

@@ -42,10 +42,15 @@ def main() -> int:
     with (chosen.root / ".engine.lock").open("a+") as lock:
         if not _locked(lock):
             lock.seek(0)
-            _log.error("engine %s serves %s already; stop it first", lock.read() or "of another process", chosen.root)
+            _log.error(
+                "engine %s serves %s already; stop it first",
+                lock.read().partition(" ")[0] or "of another process",
+                chosen.root,
+            )
             return LOCKED_STATUS
         lock.truncate(0)
-        lock.write(str(os.getpid()))
+        # Whoever finds the folder taken learns where its engine listens.
+        lock.write(f"{os.getpid()} {chosen.socket}")
         lock.flush()
         chosen.socket.unlink(missing_ok=True)
         os.umask(0o077)

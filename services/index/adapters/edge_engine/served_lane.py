@@ -1,7 +1,8 @@
 """A lane as the engine serves it: one shard, its position, and the optimisation of a copy that then takes its place.
 
 Files of a lane: `current.json` names the shard that counts, `position.json` what it has applied, `shard-<n>/` is the shard.
-While a copy is being optimised there are also `shard-<n+1>/` and `journal`, which no crash turns into anything that counts.
+While a copy is being optimised there are also `shard-<n+1>/` and `journal`, and for a rewrite `shard-<n+1>-source/`, which
+no crash turns into anything that counts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO
 
 from services.index.adapters.edge_engine import frames
 from services.index.adapters.edge_engine.frames import Header, Step
-from services.index.adapters.edge_engine.shard import Hit, Search, VectorShard
+from services.index.adapters.edge_engine.shard import Hit, Search, Stored, VectorShard
 from services.index.adapters.lane_position import PositionFile, sync_folder
 
 LAYOUT = "vector-1"
@@ -28,7 +29,8 @@ _FLUSH_AFTER = 20_000
 
 _log = logging.getLogger("affidavit.vector_engine")
 
-BuildIndex = Callable[[Path, int], Awaitable[None]]
+BuildIndex = Callable[[Path, int, Path | None], Awaitable[None]]
+"""Indexes the shard in a folder; given another shard, makes the first one of its points before."""
 
 
 class LaneError(Exception):
@@ -113,6 +115,10 @@ class ServedLane:
         """Count records, of one kind or of all."""
         return self._shard.count(kind, self._hidden)
 
+    def stored(self, after: str | None, limit: int) -> tuple[list[Stored], str | None]:
+        """Read records page by page, see `VectorShard.stored`."""
+        return self._shard.stored(after, limit, self._hidden)
+
     def unindexed(self) -> int:
         """Number of records that searches still scan one by one."""
         return self._shard.unindexed()
@@ -132,6 +138,20 @@ class ServedLane:
             return False
         await asyncio.wait({task})
         return not task.cancelled() and task.result()
+
+    async def rewrite(self) -> None:
+        """Put a shard of the live points alone in the place of this one; serving goes on.
+
+        Raises:
+            LaneError: When closing ended the attempt.
+        """
+        while self._optimising is not None:
+            await asyncio.wait({self._optimising})
+        task = self._start_optimising(rewrite=True)
+        await asyncio.wait({task})
+        if task.cancelled():
+            raise LaneError("unavailable", f"{self._folder} was closed before it was written anew")
+        task.result()
 
     async def close(self) -> None:
         """Stop optimising, flush, let go of the files. Closing twice is harmless."""
@@ -184,9 +204,11 @@ class ServedLane:
     def _due(self) -> bool:
         return self._shard.unindexed() + self._deleted >= self._next_optimisation
 
-    def _start_optimising(self) -> None:
-        self._optimising = asyncio.create_task(self._optimise())
-        self._optimising.add_done_callback(self._settle)
+    def _start_optimising(self, *, rewrite: bool = False) -> asyncio.Task[bool]:
+        task = asyncio.create_task(self._optimise(rewrite=rewrite))
+        task.add_done_callback(self._settle)
+        self._optimising = task
+        return task
 
     def _settle(self, task: asyncio.Task[bool]) -> None:
         self._optimising = None
@@ -201,21 +223,22 @@ class ServedLane:
             self._next_optimisation = self._optimise_at
             self.optimise_if_due()
 
-    async def _optimise(self) -> bool:
+    async def _optimise(self, *, rewrite: bool) -> bool:
         async with self._turn:
-            await self._optimise_copy()
+            await self._optimise_copy(rewrite=rewrite)
         return True
 
-    async def _optimise_copy(self) -> None:
+    async def _optimise_copy(self, *, rewrite: bool) -> None:
         target = self._folder / f"shard-{self._number + 1}"
+        source = target.with_name(f"{target.name}-source") if rewrite else None
         journal = self._folder / "journal"
         try:
             async with self._changing:
                 self._shard.flush()
                 self._unflushed = self._deleted = 0
-                await asyncio.to_thread(self._shard.copy, target)
+                await asyncio.to_thread(self._shard.copy, source or target)
                 self._journal = journal.open("wb")
-            await self._build_index(target, self._dimension)
+            await self._build_index(target, self._dimension, source)
             fresh = VectorShard.load(target, self._dimension)
             try:
                 await self._catch_up(fresh, journal)
@@ -227,6 +250,8 @@ class ServedLane:
                 self._journal.close()
                 self._journal = None
             journal.unlink(missing_ok=True)
+            if source is not None:
+                await asyncio.to_thread(shutil.rmtree, source, ignore_errors=True)
             if not self._is_current(target):
                 await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
 

@@ -40,8 +40,10 @@ class EngineServer:
             "commit": self._commit,
             "search": self._search,
             "count": self._count,
+            "stored": self._stored,
             "status": self._status,
             "optimise": self._optimise,
+            "rewrite": self._rewrite,
             "close": self._close,
             "drop": self._drop,
         }
@@ -102,12 +104,23 @@ class EngineServer:
     async def _count(self, header: Header, _body: bytes) -> Header:
         return {"count": self._lane(header).count(header["kind"])}
 
+    async def _stored(self, header: Header, _body: bytes) -> Header:
+        if not (self._folder(header) / "current.json").exists():
+            # Whoever only reads must not make a lane.
+            return {"records": [], "next": None}
+        records, following = self._lane(header).stored(header["after"], header["limit"])
+        return {"records": records, "next": following}
+
     async def _status(self, header: Header, _body: bytes) -> Header:
         lane = self._lane(header)
         return {"unindexed": lane.unindexed(), "optimising": lane.optimising, "position": lane.position}
 
     async def _optimise(self, header: Header, _body: bytes) -> Header:
         return {"optimised": await self._lane(header).optimise()}
+
+    async def _rewrite(self, header: Header, _body: bytes) -> Header:
+        await self._lane(header).rewrite()
+        return {}
 
     async def _close(self, header: Header, _body: bytes) -> Header:
         lane = self._lanes.pop((header["crate"], header["generation"]), None)
@@ -121,15 +134,23 @@ class EngineServer:
         await lane.drop()
         return {}
 
-    def _lane(self, header: Header) -> ServedLane:
-        crate, generation, dimension = header["crate"], header["generation"], header["dimension"]
+    def _folder(self, header: Header) -> Path:
+        crate, generation = header["crate"], header["generation"]
         if not _CRATE.fullmatch(crate) or generation < 1:
             raise LaneError("rejected", f"no lane for crate {crate!r}, generation {generation}")
+        return Path(self._root, crate, str(generation), "vector")
+
+    def _lane(self, header: Header) -> ServedLane:
+        folder = self._folder(header)
+        crate, generation, dimension = header["crate"], header["generation"], header["dimension"]
         lane = self._lanes.get((crate, generation))
         if lane is None:
-            folder = self._root / crate / str(generation) / "vector"
             lane = ServedLane(
-                folder, dimension=dimension, optimise_at=self._optimise_at, build_index=_in_child, turn=self._turn
+                folder,
+                dimension=dimension,
+                optimise_at=self._optimise_at,
+                build_index=_in_child,
+                turn=self._turn,
             )
             self._lanes[(crate, generation)] = lane
             lane.optimise_if_due()
@@ -141,8 +162,9 @@ class EngineServer:
         return lane
 
 
-async def _in_child(folder: Path, dimension: int) -> None:
+async def _in_child(folder: Path, dimension: int, source: Path | None) -> None:
     arguments = ["--shard", str(folder), "--dimension", str(dimension), "--engine", str(os.getpid())]
+    arguments += ["--source", str(source)] if source else []
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

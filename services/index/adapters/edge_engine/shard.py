@@ -14,6 +14,7 @@ from uuid import UUID
 
 import qdrant_edge as edge
 from blake3 import blake3
+from numpy import asarray
 
 from services.index.adapters.edge_engine.frames import Step
 
@@ -26,9 +27,13 @@ _HNSW_EF = 256
 
 _TIE_ROOM = 16
 _MOST_TIES = 512
+_REWRITE_POINTS = 500
 _HIT_FIELDS = ["document", "revision", "ordinal", "kind_form"]
 
+_RECORD_FIELDS = ["document", "revision", "ordinal", "kind_form", "source_domain"]
+
 Hit = tuple[str, int, int, float, str]
+Stored = tuple[str, int, int, str, str]
 Hidden = Collection[tuple[str, int]]
 
 
@@ -93,13 +98,17 @@ class VectorShard:
                 )
                 for record, vector in zip(step.records, step.vectors, strict=True)
             ]
-            self._shard.update(edge.UpdateOperation.upsert_points(points))
+            self.upsert(points)
         if step.last:
             others = edge.Filter(
                 must=[_is("document", step.document_id), _any_of("kind", step.kinds)],
                 must_not=[_is("edition", step.edition)],
             )
             self._shard.update(edge.UpdateOperation.delete_points_by_filter(others))
+
+    def upsert(self, points: Sequence[Any]) -> None:
+        """Add the engine's own points, or put them in the place of those with the same ids."""
+        self._shard.update(edge.UpdateOperation.upsert_points(list(points)))
 
     def search(self, vector: Any, search: Search, hidden: Hidden) -> list[Hit]:
         """Rank points by cosine.
@@ -134,6 +143,27 @@ class VectorShard:
         must = [_is("kind", kind)] if kind else []
         request = edge.CountRequest(exact=True, filter=edge.Filter(must=must, must_not=_editions(hidden)))
         return int(self._shard.count(request))
+
+    def stored(self, after: str | None, limit: int, hidden: Hidden) -> tuple[list[Stored], str | None]:
+        """Read points one by one, in the order of their ids.
+
+        Args:
+            after: Where the page before said to go on; None for the start.
+            limit: Most points wanted.
+            hidden: Editions that aren't complete yet.
+
+        Returns:
+            Document id, revision, ordinal, kind, and BLAKE3 over vector, form and source domain; and where to go on.
+        """
+        request = edge.ScrollRequest(
+            offset=None if after is None else UUID(after),
+            limit=limit,
+            filter=edge.Filter(must_not=_editions(hidden)),
+            with_payload=_RECORD_FIELDS,
+            with_vector=True,
+        )
+        found, following = self._shard.scroll(request)
+        return [_stored(point) for point in found], None if following is None else str(following)
 
     def unindexed(self) -> int:
         """Number of points that searches still scan one by one."""
@@ -199,6 +229,34 @@ def build_index(folder: Path, dimension: int) -> None:
     sync_tree(folder)
 
 
+def rewrite(source: Path, folder: Path, dimension: int) -> None:
+    """Write the points of a shard that nobody serves into a new one, and index that: nothing of deleted points comes along.
+
+    A vacuum would do for the segments, but the write-ahead log's files keep what was deleted.
+
+    Args:
+        source: A closed shard; it is deleted.
+        folder: Of the new shard.
+        dimension: Components of its vectors.
+    """
+    old = edge.EdgeShard.load(str(source), _config(dimension))
+    fresh = VectorShard.create(folder, dimension)
+    offset: Any = None
+    records: Any
+    while True:
+        request = edge.ScrollRequest(offset=offset, limit=_REWRITE_POINTS, with_payload=True, with_vector=True)
+        records, offset = old.scroll(request)
+        points = [edge.Point(id=record.id, vector=record.vector, payload=record.payload) for record in records]
+        if points:
+            fresh.upsert(points)
+        if offset is None:
+            break
+    fresh.close()
+    old.close()
+    shutil.rmtree(source)
+    build_index(folder, dimension)
+
+
 def sync_tree(folder: Path) -> None:
     """Sync every file and folder below a folder, and the folder itself."""
     for path, _, names in os.walk(folder):
@@ -235,6 +293,14 @@ def _hit(point: Any) -> Hit:
     score = min(1.0, max(-1.0, float(point.score)))
     form = payload["kind_form"].rpartition("/")[2]
     return payload["document"], payload["revision"], payload["ordinal"], score, form
+
+
+def _stored(point: Any) -> Stored:
+    payload = point.payload
+    hasher = blake3(asarray(point.vector, dtype="<f4").tobytes())
+    hasher.update(f"{payload['kind_form']}/{payload['source_domain']}".encode())
+    kind = payload["kind_form"].partition("/")[0]
+    return payload["document"], payload["revision"], payload["ordinal"], kind, hasher.hexdigest()
 
 
 def _is(name: str, value: str | int) -> Any:

@@ -59,6 +59,11 @@ class IndexServiceStub:
                 request_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetWatermarkRequest.SerializeToString,
                 response_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetWatermarkResponse.FromString,
                 _registered_method=True)
+        self.GetErasure = channel.unary_unary(
+                '/affidavit.index.v1.IndexService/GetErasure',
+                request_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetErasureRequest.SerializeToString,
+                response_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetErasureResponse.FromString,
+                _registered_method=True)
         self.ListGenerations = channel.unary_unary(
                 '/affidavit.index.v1.IndexService/ListGenerations',
                 request_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListGenerationsRequest.SerializeToString,
@@ -116,6 +121,13 @@ class IndexServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetErasure(self, request, context):
+        """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListGenerations(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -167,6 +179,11 @@ def add_IndexServiceServicer_to_server(servicer, server):
                     servicer.GetWatermark,
                     request_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetWatermarkRequest.FromString,
                     response_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetWatermarkResponse.SerializeToString,
+            ),
+            'GetErasure': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetErasure,
+                    request_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetErasureRequest.FromString,
+                    response_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetErasureResponse.SerializeToString,
             ),
             'ListGenerations': grpc.unary_unary_rpc_method_handler(
                     servicer.ListGenerations,
@@ -324,6 +341,33 @@ class IndexService:
             '/affidavit.index.v1.IndexService/GetWatermark',
             affidavit_dot_index_dot_v1_dot_index__service__pb2.GetWatermarkRequest.SerializeToString,
             affidavit_dot_index_dot_v1_dot_index__service__pb2.GetWatermarkResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetErasure(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/affidavit.index.v1.IndexService/GetErasure',
+            affidavit_dot_index_dot_v1_dot_index__service__pb2.GetErasureRequest.SerializeToString,
+            affidavit_dot_index_dot_v1_dot_index__service__pb2.GetErasureResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -38,6 +38,8 @@ class IndexServiceStub:
     ListChunks: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.ListChunksRequest, _index_service_pb2.ListChunksResponse]
     """Chunks of one revision in order, for whoever inspects a document."""
     GetWatermark: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.GetWatermarkRequest, _index_service_pb2.GetWatermarkResponse]
+    GetErasure: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.GetErasureRequest, _index_service_pb2.GetErasureResponse]
+    """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done."""
     ListGenerations: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.ListGenerationsRequest, _index_service_pb2.ListGenerationsResponse]
     Rebuild: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.RebuildRequest, _index_service_pb2.RebuildResponse]
     ListNeighbours: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.ListNeighboursRequest, _index_service_pb2.ListNeighboursResponse]
@@ -53,6 +55,8 @@ class IndexServiceAsyncStub(IndexServiceStub):
     ListChunks: _aio.UnaryUnaryMultiCallable[_index_service_pb2.ListChunksRequest, _index_service_pb2.ListChunksResponse]  # type: ignore[assignment]
     """Chunks of one revision in order, for whoever inspects a document."""
     GetWatermark: _aio.UnaryUnaryMultiCallable[_index_service_pb2.GetWatermarkRequest, _index_service_pb2.GetWatermarkResponse]  # type: ignore[assignment]
+    GetErasure: _aio.UnaryUnaryMultiCallable[_index_service_pb2.GetErasureRequest, _index_service_pb2.GetErasureResponse]  # type: ignore[assignment]
+    """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done."""
     ListGenerations: _aio.UnaryUnaryMultiCallable[_index_service_pb2.ListGenerationsRequest, _index_service_pb2.ListGenerationsResponse]  # type: ignore[assignment]
     Rebuild: _aio.UnaryUnaryMultiCallable[_index_service_pb2.RebuildRequest, _index_service_pb2.RebuildResponse]  # type: ignore[assignment]
     ListNeighbours: _aio.UnaryUnaryMultiCallable[_index_service_pb2.ListNeighboursRequest, _index_service_pb2.ListNeighboursResponse]  # type: ignore[assignment]
@@ -95,6 +99,14 @@ class IndexServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _index_service_pb2.GetWatermarkRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_index_service_pb2.GetWatermarkResponse, _abc.Awaitable[_index_service_pb2.GetWatermarkResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def GetErasure(
+        self,
+        request: _index_service_pb2.GetErasureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_service_pb2.GetErasureResponse, _abc.Awaitable[_index_service_pb2.GetErasureResponse]]:
+        """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done."""
 
     @_abc_1.abstractmethod
     def ListGenerations(

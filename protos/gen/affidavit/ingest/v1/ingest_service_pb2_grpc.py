@@ -95,6 +95,11 @@ class IngestServiceStub:
                 request_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.EraseDocumentRequest.SerializeToString,
                 response_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.EraseDocumentResponse.FromString,
                 _registered_method=True)
+        self.GetErasure = channel.unary_unary(
+                '/affidavit.ingest.v1.IngestService/GetErasure',
+                request_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.GetErasureRequest.SerializeToString,
+                response_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.GetErasureResponse.FromString,
+                _registered_method=True)
         self.DeclareRelation = channel.unary_unary(
                 '/affidavit.ingest.v1.IngestService/DeclareRelation',
                 request_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.DeclareRelationRequest.SerializeToString,
@@ -174,7 +179,7 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UploadDocument(self, request_iterator, context):
-        """First message: the header; then the body in pieces of up to 1 MiB.
+        """First message: the header; then the body in pieces of up to 1 MiB, which name the same crate or none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -211,6 +216,13 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetErasure(self, request, context):
+        """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeclareRelation(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -230,7 +242,8 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchProgress(self, request, context):
-        """Sends the counts whenever they change, until no document of the selection is pending.
+        """Sends the counts whenever they change, until no document of the selection is pending. A job or document that there
+        isn't is NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -318,6 +331,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.EraseDocument,
                     request_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.EraseDocumentRequest.FromString,
                     response_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.EraseDocumentResponse.SerializeToString,
+            ),
+            'GetErasure': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetErasure,
+                    request_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.GetErasureRequest.FromString,
+                    response_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.GetErasureResponse.SerializeToString,
             ),
             'DeclareRelation': grpc.unary_unary_rpc_method_handler(
                     servicer.DeclareRelation,
@@ -680,6 +698,33 @@ class IngestService:
             '/affidavit.ingest.v1.IngestService/EraseDocument',
             affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.EraseDocumentRequest.SerializeToString,
             affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.EraseDocumentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetErasure(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/affidavit.ingest.v1.IngestService/GetErasure',
+            affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.GetErasureRequest.SerializeToString,
+            affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.GetErasureResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,18 +41,22 @@ class IngestServiceStub:
     PutDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.PutDocumentRequest, _ingest_service_pb2.PutDocumentResponse]
     """For bodies of up to 1 MiB; larger ones go through UploadDocument."""
     UploadDocument: _grpc.StreamUnaryMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]
-    """First message: the header; then the body in pieces of up to 1 MiB."""
+    """First message: the header; then the body in pieces of up to 1 MiB, which name the same crate or none."""
     GetDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetDocumentRequest, _ingest_service_pb2.GetDocumentResponse]
     ListDocuments: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListDocumentsRequest, _ingest_service_pb2.ListDocumentsResponse]
     ReadDocument: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.ReadDocumentRequest, _ingest_service_pb2.ReadDocumentResponse]
     """The original bytes of a revision, in pieces."""
     RetireDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.RetireDocumentRequest, _ingest_service_pb2.RetireDocumentResponse]
     EraseDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.EraseDocumentRequest, _ingest_service_pb2.EraseDocumentResponse]
+    GetErasure: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetErasureRequest, _ingest_service_pb2.GetErasureResponse]
+    """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done."""
     DeclareRelation: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.DeclareRelationRequest, _ingest_service_pb2.DeclareRelationResponse]
     PutJob: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.PutJobRequest, _ingest_service_pb2.PutJobResponse]
     ListJobs: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListJobsRequest, _ingest_service_pb2.ListJobsResponse]
     WatchProgress: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.WatchProgressRequest, _ingest_service_pb2.WatchProgressResponse]
-    """Sends the counts whenever they change, until no document of the selection is pending."""
+    """Sends the counts whenever they change, until no document of the selection is pending. A job or document that there
+    isn't is NOT_FOUND.
+    """
     ListFailures: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListFailuresRequest, _ingest_service_pb2.ListFailuresResponse]
     RetryFailure: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.RetryFailureRequest, _ingest_service_pb2.RetryFailureResponse]
     """Hands the event to its role again. Twice is once; a failure that was dropped is refused."""
@@ -72,18 +76,22 @@ class IngestServiceAsyncStub(IngestServiceStub):
     PutDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.PutDocumentRequest, _ingest_service_pb2.PutDocumentResponse]  # type: ignore[assignment]
     """For bodies of up to 1 MiB; larger ones go through UploadDocument."""
     UploadDocument: _aio.StreamUnaryMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]  # type: ignore[assignment]
-    """First message: the header; then the body in pieces of up to 1 MiB."""
+    """First message: the header; then the body in pieces of up to 1 MiB, which name the same crate or none."""
     GetDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetDocumentRequest, _ingest_service_pb2.GetDocumentResponse]  # type: ignore[assignment]
     ListDocuments: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListDocumentsRequest, _ingest_service_pb2.ListDocumentsResponse]  # type: ignore[assignment]
     ReadDocument: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.ReadDocumentRequest, _ingest_service_pb2.ReadDocumentResponse]  # type: ignore[assignment]
     """The original bytes of a revision, in pieces."""
     RetireDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.RetireDocumentRequest, _ingest_service_pb2.RetireDocumentResponse]  # type: ignore[assignment]
     EraseDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.EraseDocumentRequest, _ingest_service_pb2.EraseDocumentResponse]  # type: ignore[assignment]
+    GetErasure: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetErasureRequest, _ingest_service_pb2.GetErasureResponse]  # type: ignore[assignment]
+    """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done."""
     DeclareRelation: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.DeclareRelationRequest, _ingest_service_pb2.DeclareRelationResponse]  # type: ignore[assignment]
     PutJob: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.PutJobRequest, _ingest_service_pb2.PutJobResponse]  # type: ignore[assignment]
     ListJobs: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListJobsRequest, _ingest_service_pb2.ListJobsResponse]  # type: ignore[assignment]
     WatchProgress: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.WatchProgressRequest, _ingest_service_pb2.WatchProgressResponse]  # type: ignore[assignment]
-    """Sends the counts whenever they change, until no document of the selection is pending."""
+    """Sends the counts whenever they change, until no document of the selection is pending. A job or document that there
+    isn't is NOT_FOUND.
+    """
     ListFailures: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListFailuresRequest, _ingest_service_pb2.ListFailuresResponse]  # type: ignore[assignment]
     RetryFailure: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.RetryFailureRequest, _ingest_service_pb2.RetryFailureResponse]  # type: ignore[assignment]
     """Hands the event to its role again. Twice is once; a failure that was dropped is refused."""
@@ -142,7 +150,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_ingest_service_pb2.UploadDocumentRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.UploadDocumentResponse, _abc.Awaitable[_ingest_service_pb2.UploadDocumentResponse]]:
-        """First message: the header; then the body in pieces of up to 1 MiB."""
+        """First message: the header; then the body in pieces of up to 1 MiB, which name the same crate or none."""
 
     @_abc_1.abstractmethod
     def GetDocument(
@@ -181,6 +189,14 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ingest_service_pb2.EraseDocumentResponse, _abc.Awaitable[_ingest_service_pb2.EraseDocumentResponse]]: ...
 
     @_abc_1.abstractmethod
+    def GetErasure(
+        self,
+        request: _ingest_service_pb2.GetErasureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_service_pb2.GetErasureResponse, _abc.Awaitable[_ingest_service_pb2.GetErasureResponse]]:
+        """Tables, lanes and logs are scrubbed some time after an erasure; this tells when it is done."""
+
+    @_abc_1.abstractmethod
     def DeclareRelation(
         self,
         request: _ingest_service_pb2.DeclareRelationRequest,
@@ -207,7 +223,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.WatchProgressRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.WatchProgressResponse], _abc.AsyncIterator[_ingest_service_pb2.WatchProgressResponse]]:
-        """Sends the counts whenever they change, until no document of the selection is pending."""
+        """Sends the counts whenever they change, until no document of the selection is pending. A job or document that there
+        isn't is NOT_FOUND.
+        """
 
     @_abc_1.abstractmethod
     def ListFailures(

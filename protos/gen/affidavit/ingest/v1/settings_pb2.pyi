@@ -255,7 +255,9 @@ class Provider(_message.Message):
     base_url: _builtins.str
     model: _builtins.str
     credential: _builtins.str
-    """"env:NAME" or "file:/path": where the credential is read from. Never the credential."""
+    """"env:NAME" or "file:name": where the credential is read from, among what the operator has set aside for providers.
+    Never the credential.
+    """
     max_input_chars: _builtins.int
     """Upper bound on the characters of one input; 0 means none."""
     timeout_s: _builtins.int

@@ -93,7 +93,9 @@ class SearchRequest(_message.Message):
     mode: _settings_pb2.RetrievalMode.ValueType
     """Unspecified: the crate's setting."""
     group_by_document: _builtins.bool
-    """One result per document: its best record."""
+    """One result per document: its best record. In hybrid mode a document's rank comes from the words of its document record
+    and the meaning of its best chunk, whichever kind the filter asks for.
+    """
     at: _builtins.int
     @_builtins.property
     def filter(self) -> _index_service_pb2.LaneFilter: ...
@@ -148,7 +150,7 @@ class SearchResult(_message.Message):
     score: _builtins.float
     """Weighted reciprocal rank fusion; in lexical or semantic mode the lane's own score."""
     keyword_rank: _builtins.int
-    """Ranks from 1; 0 when the lane did not return it."""
+    """Ranks from 1, with one result per document those of the document; 0 when the lane did not return it."""
     vector_rank: _builtins.int
     keyword_score: _builtins.float
     cosine: _builtins.float
@@ -216,6 +218,7 @@ class HistoryTurn(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     role: _builtins.str
+    """"user" or "assistant"."""
     text: _builtins.str
     def __init__(
         self,
@@ -253,7 +256,9 @@ class AskRequest(_message.Message):
     """Contexts considered; 0: the crate's source limit."""
     at: _builtins.int
     @_builtins.property
-    def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryTurn]: ...
+    def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryTurn]:
+        """At most 100 turns and 100,000 characters."""
+
     @_builtins.property
     def filter(self) -> _index_service_pb2.LaneFilter: ...
     @_builtins.property

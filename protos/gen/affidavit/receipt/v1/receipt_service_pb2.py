@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*affidavit/receipt/v1/receipt_service.proto\x12\x14\x61\x66\x66idavit.receipt.v1\"\xab\x01\n\x08\x45vidence\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\x12\n\nbyte_start\x18\x04 \x01(\x04\x12\x10\n\x08\x62yte_end\x18\x05 \x01(\x04\x12\x0f\n\x07\x63ontent\x18\x06 \x01(\x0c\x12\x30\n\x04role\x18\x07 \x01(\x0e\x32\".affidavit.receipt.v1.EvidenceRole\"C\n\tCandidate\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\"\xb5\x03\n\x13IssueReceiptRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x11\n\tanswer_id\x18\x02 \x01(\t\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x13\n\x0b\x61nswer_text\x18\x04 \x01(\t\x12\x17\n\x0fraw_answer_text\x18\x05 \x01(\t\x12\x30\n\x08\x65vidence\x18\x06 \x03(\x0b\x32\x1e.affidavit.receipt.v1.Evidence\x12\x33\n\ncandidates\x18\x07 \x03(\x0b\x32\x1f.affidavit.receipt.v1.Candidate\x12\x10\n\x08position\x18\x08 \x01(\x04\x12\x13\n\x0bincarnation\x18\t \x01(\x0c\x12\x15\n\rpolicy_digest\x18\n \x01(\x0c\x12\x15\n\rengine_digest\x18\x0b \x01(\x0c\x12\x16\n\x0emode_requested\x18\x0c \x01(\t\x12\x14\n\x0cmode_applied\x18\r \x01(\t\x12\x13\n\x0bmode_reason\x18\x0e \x01(\t\x12\x11\n\tllm_model\x18\x0f \x01(\t\x12\x16\n\x0ellm_request_id\x18\x10 \x01(\t\x12\x0f\n\x07repairs\x18\x11 \x03(\t\":\n\x14IssueReceiptResponse\x12\x12\n\nreceipt_id\x18\x01 \x01(\t\x12\x0e\n\x06\x62undle\x18\x02 \x01(\x0c\"9\n\x11GetReceiptRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x12\n\nreceipt_id\x18\x02 \x01(\t\"J\n\x12GetReceiptResponse\x12\x0e\n\x06\x62undle\x18\x01 \x01(\x0c\x12\x11\n\tview_json\x18\x02 \x01(\t\x12\x11\n\tdisclosed\x18\x03 \x01(\x08\"8\n\x14VerifyReceiptRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x0e\n\x06\x62undle\x18\x02 \x01(\x0c\"9\n\x15VerifyReceiptResponse\x12\n\n\x02ok\x18\x01 \x01(\x08\x12\x14\n\x0cverdict_json\x18\x02 \x01(\t\"#\n\x0fListKeysRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"%\n\x10ListKeysResponse\x12\x11\n\tkeys_file\x18\x01 \x01(\x0c\";\n\x13ProveReceiptRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x12\n\nreceipt_id\x18\x02 \x01(\t\"%\n\x14ProveReceiptResponse\x12\r\n\x05proof\x18\x01 \x01(\x0c\"(\n\x14GetCheckpointRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"%\n\x15GetCheckpointResponse\x12\x0c\n\x04note\x18\x01 \x01(\x0c\"(\n\x14WatchReceiptsRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"+\n\x15WatchReceiptsResponse\x12\x12\n\nreceipt_id\x18\x01 \x01(\t*}\n\x0c\x45videnceRole\x12\x1d\n\x19\x45VIDENCE_ROLE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x45VIDENCE_ROLE_SUPPORT\x10\x01\x12\x18\n\x14\x45VIDENCE_ROLE_CONTRA\x10\x02\x12\x19\n\x15\x45VIDENCE_ROLE_CONTEXT\x10\x03\x32\xda\x05\n\x0eReceiptService\x12\x65\n\x0cIssueReceipt\x12).affidavit.receipt.v1.IssueReceiptRequest\x1a*.affidavit.receipt.v1.IssueReceiptResponse\x12_\n\nGetReceipt\x12\'.affidavit.receipt.v1.GetReceiptRequest\x1a(.affidavit.receipt.v1.GetReceiptResponse\x12h\n\rVerifyReceipt\x12*.affidavit.receipt.v1.VerifyReceiptRequest\x1a+.affidavit.receipt.v1.VerifyReceiptResponse\x12Y\n\x08ListKeys\x12%.affidavit.receipt.v1.ListKeysRequest\x1a&.affidavit.receipt.v1.ListKeysResponse\x12\x65\n\x0cProveReceipt\x12).affidavit.receipt.v1.ProveReceiptRequest\x1a*.affidavit.receipt.v1.ProveReceiptResponse\x12h\n\rGetCheckpoint\x12*.affidavit.receipt.v1.GetCheckpointRequest\x1a+.affidavit.receipt.v1.GetCheckpointResponse\x12j\n\rWatchReceipts\x12*.affidavit.receipt.v1.WatchReceiptsRequest\x1a+.affidavit.receipt.v1.WatchReceiptsResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*affidavit/receipt/v1/receipt_service.proto\x12\x14\x61\x66\x66idavit.receipt.v1\"\xab\x01\n\x08\x45vidence\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\x12\n\nbyte_start\x18\x04 \x01(\x04\x12\x10\n\x08\x62yte_end\x18\x05 \x01(\x04\x12\x0f\n\x07\x63ontent\x18\x06 \x01(\x0c\x12\x30\n\x04role\x18\x07 \x01(\x0e\x32\".affidavit.receipt.v1.EvidenceRole\"C\n\tCandidate\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\"\xb5\x03\n\x13IssueReceiptRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x11\n\tanswer_id\x18\x02 \x01(\t\x12\x10\n\x08question\x18\x03 \x01(\t\x12\x13\n\x0b\x61nswer_text\x18\x04 \x01(\t\x12\x17\n\x0fraw_answer_text\x18\x05 \x01(\t\x12\x30\n\x08\x65vidence\x18\x06 \x03(\x0b\x32\x1e.affidavit.receipt.v1.Evidence\x12\x33\n\ncandidates\x18\x07 \x03(\x0b\x32\x1f.affidavit.receipt.v1.Candidate\x12\x10\n\x08position\x18\x08 \x01(\x04\x12\x13\n\x0bincarnation\x18\t \x01(\x0c\x12\x15\n\rpolicy_digest\x18\n \x01(\x0c\x12\x15\n\rengine_digest\x18\x0b \x01(\x0c\x12\x16\n\x0emode_requested\x18\x0c \x01(\t\x12\x14\n\x0cmode_applied\x18\r \x01(\t\x12\x13\n\x0bmode_reason\x18\x0e \x01(\t\x12\x11\n\tllm_model\x18\x0f \x01(\t\x12\x16\n\x0ellm_request_id\x18\x10 \x01(\t\x12\x0f\n\x07repairs\x18\x11 \x03(\t\":\n\x14IssueReceiptResponse\x12\x12\n\nreceipt_id\x18\x01 \x01(\t\x12\x0e\n\x06\x62undle\x18\x02 \x01(\x0c\"9\n\x11GetReceiptRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x12\n\nreceipt_id\x18\x02 \x01(\t\"J\n\x12GetReceiptResponse\x12\x0e\n\x06\x62undle\x18\x01 \x01(\x0c\x12\x11\n\tview_json\x18\x02 \x01(\t\x12\x11\n\tdisclosed\x18\x03 \x01(\x08\"L\n\x11GetErasureRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\x04\"D\n\x12GetErasureResponse\x12\x0c\n\x04gone\x18\x01 \x01(\x08\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12\x0f\n\x07problem\x18\x03 \x01(\t\"8\n\x14VerifyReceiptRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x0e\n\x06\x62undle\x18\x02 \x01(\x0c\"9\n\x15VerifyReceiptResponse\x12\n\n\x02ok\x18\x01 \x01(\x08\x12\x14\n\x0cverdict_json\x18\x02 \x01(\t\"#\n\x0fListKeysRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"%\n\x10ListKeysResponse\x12\x11\n\tkeys_file\x18\x01 \x01(\x0c\";\n\x13ProveReceiptRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x12\n\nreceipt_id\x18\x02 \x01(\t\"%\n\x14ProveReceiptResponse\x12\r\n\x05proof\x18\x01 \x01(\x0c\"(\n\x14GetCheckpointRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"%\n\x15GetCheckpointResponse\x12\x0c\n\x04note\x18\x01 \x01(\x0c\"(\n\x14WatchReceiptsRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"+\n\x15WatchReceiptsResponse\x12\x12\n\nreceipt_id\x18\x01 \x01(\t*}\n\x0c\x45videnceRole\x12\x1d\n\x19\x45VIDENCE_ROLE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x45VIDENCE_ROLE_SUPPORT\x10\x01\x12\x18\n\x14\x45VIDENCE_ROLE_CONTRA\x10\x02\x12\x19\n\x15\x45VIDENCE_ROLE_CONTEXT\x10\x03\x32\xbb\x06\n\x0eReceiptService\x12\x65\n\x0cIssueReceipt\x12).affidavit.receipt.v1.IssueReceiptRequest\x1a*.affidavit.receipt.v1.IssueReceiptResponse\x12_\n\nGetReceipt\x12\'.affidavit.receipt.v1.GetReceiptRequest\x1a(.affidavit.receipt.v1.GetReceiptResponse\x12_\n\nGetErasure\x12\'.affidavit.receipt.v1.GetErasureRequest\x1a(.affidavit.receipt.v1.GetErasureResponse\x12h\n\rVerifyReceipt\x12*.affidavit.receipt.v1.VerifyReceiptRequest\x1a+.affidavit.receipt.v1.VerifyReceiptResponse\x12Y\n\x08ListKeys\x12%.affidavit.receipt.v1.ListKeysRequest\x1a&.affidavit.receipt.v1.ListKeysResponse\x12\x65\n\x0cProveReceipt\x12).affidavit.receipt.v1.ProveReceiptRequest\x1a*.affidavit.receipt.v1.ProveReceiptResponse\x12h\n\rGetCheckpoint\x12*.affidavit.receipt.v1.GetCheckpointRequest\x1a+.affidavit.receipt.v1.GetCheckpointResponse\x12j\n\rWatchReceipts\x12*.affidavit.receipt.v1.WatchReceiptsRequest\x1a+.affidavit.receipt.v1.WatchReceiptsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'affidavit.receipt.v1.receipt_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_EVIDENCEROLE']._serialized_start=1407
-  _globals['_EVIDENCEROLE']._serialized_end=1532
+  _globals['_EVIDENCEROLE']._serialized_start=1555
+  _globals['_EVIDENCEROLE']._serialized_end=1680
   _globals['_EVIDENCE']._serialized_start=69
   _globals['_EVIDENCE']._serialized_end=240
   _globals['_CANDIDATE']._serialized_start=242
@@ -45,26 +45,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETRECEIPTREQUEST']._serialized_end=868
   _globals['_GETRECEIPTRESPONSE']._serialized_start=870
   _globals['_GETRECEIPTRESPONSE']._serialized_end=944
-  _globals['_VERIFYRECEIPTREQUEST']._serialized_start=946
-  _globals['_VERIFYRECEIPTREQUEST']._serialized_end=1002
-  _globals['_VERIFYRECEIPTRESPONSE']._serialized_start=1004
-  _globals['_VERIFYRECEIPTRESPONSE']._serialized_end=1061
-  _globals['_LISTKEYSREQUEST']._serialized_start=1063
-  _globals['_LISTKEYSREQUEST']._serialized_end=1098
-  _globals['_LISTKEYSRESPONSE']._serialized_start=1100
-  _globals['_LISTKEYSRESPONSE']._serialized_end=1137
-  _globals['_PROVERECEIPTREQUEST']._serialized_start=1139
-  _globals['_PROVERECEIPTREQUEST']._serialized_end=1198
-  _globals['_PROVERECEIPTRESPONSE']._serialized_start=1200
-  _globals['_PROVERECEIPTRESPONSE']._serialized_end=1237
-  _globals['_GETCHECKPOINTREQUEST']._serialized_start=1239
-  _globals['_GETCHECKPOINTREQUEST']._serialized_end=1279
-  _globals['_GETCHECKPOINTRESPONSE']._serialized_start=1281
-  _globals['_GETCHECKPOINTRESPONSE']._serialized_end=1318
-  _globals['_WATCHRECEIPTSREQUEST']._serialized_start=1320
-  _globals['_WATCHRECEIPTSREQUEST']._serialized_end=1360
-  _globals['_WATCHRECEIPTSRESPONSE']._serialized_start=1362
-  _globals['_WATCHRECEIPTSRESPONSE']._serialized_end=1405
-  _globals['_RECEIPTSERVICE']._serialized_start=1535
-  _globals['_RECEIPTSERVICE']._serialized_end=2265
+  _globals['_GETERASUREREQUEST']._serialized_start=946
+  _globals['_GETERASUREREQUEST']._serialized_end=1022
+  _globals['_GETERASURERESPONSE']._serialized_start=1024
+  _globals['_GETERASURERESPONSE']._serialized_end=1092
+  _globals['_VERIFYRECEIPTREQUEST']._serialized_start=1094
+  _globals['_VERIFYRECEIPTREQUEST']._serialized_end=1150
+  _globals['_VERIFYRECEIPTRESPONSE']._serialized_start=1152
+  _globals['_VERIFYRECEIPTRESPONSE']._serialized_end=1209
+  _globals['_LISTKEYSREQUEST']._serialized_start=1211
+  _globals['_LISTKEYSREQUEST']._serialized_end=1246
+  _globals['_LISTKEYSRESPONSE']._serialized_start=1248
+  _globals['_LISTKEYSRESPONSE']._serialized_end=1285
+  _globals['_PROVERECEIPTREQUEST']._serialized_start=1287
+  _globals['_PROVERECEIPTREQUEST']._serialized_end=1346
+  _globals['_PROVERECEIPTRESPONSE']._serialized_start=1348
+  _globals['_PROVERECEIPTRESPONSE']._serialized_end=1385
+  _globals['_GETCHECKPOINTREQUEST']._serialized_start=1387
+  _globals['_GETCHECKPOINTREQUEST']._serialized_end=1427
+  _globals['_GETCHECKPOINTRESPONSE']._serialized_start=1429
+  _globals['_GETCHECKPOINTRESPONSE']._serialized_end=1466
+  _globals['_WATCHRECEIPTSREQUEST']._serialized_start=1468
+  _globals['_WATCHRECEIPTSREQUEST']._serialized_end=1508
+  _globals['_WATCHRECEIPTSRESPONSE']._serialized_start=1510
+  _globals['_WATCHRECEIPTSRESPONSE']._serialized_end=1553
+  _globals['_RECEIPTSERVICE']._serialized_start=1683
+  _globals['_RECEIPTSERVICE']._serialized_end=2510
 # @@protoc_insertion_point(module_scope)

@@ -253,6 +253,61 @@ class GetReceiptResponse(_message.Message):
 Global___GetReceiptResponse: _TypeAlias = GetReceiptResponse  # noqa: Y015
 
 @_typing.final
+class GetErasureRequest(_message.Message):
+    """Whether an erased document's content has left this service's part of the disk."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRATE_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    crate_id: _builtins.str
+    document_id: _builtins.str
+    position: _builtins.int
+    """Of its DocumentErased."""
+    def __init__(
+        self,
+        *,
+        crate_id: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        position: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "document_id", b"document_id", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetErasureRequest: _TypeAlias = GetErasureRequest  # noqa: Y015
+
+@_typing.final
+class GetErasureResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GONE_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    gone: _builtins.bool
+    waiting: _builtins.int
+    """Erasures of all crates that wait for the next scrub."""
+    problem: _builtins.str
+    """What the last scrub failed of; it is tried again."""
+    def __init__(
+        self,
+        *,
+        gone: _builtins.bool = ...,
+        waiting: _builtins.int = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gone", b"gone", "problem", b"problem", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetErasureResponse: _TypeAlias = GetErasureResponse  # noqa: Y015
+
+@_typing.final
 class VerifyReceiptRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

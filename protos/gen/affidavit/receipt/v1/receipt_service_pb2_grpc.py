@@ -44,6 +44,11 @@ class ReceiptServiceStub:
                 request_serializer=affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetReceiptRequest.SerializeToString,
                 response_deserializer=affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetReceiptResponse.FromString,
                 _registered_method=True)
+        self.GetErasure = channel.unary_unary(
+                '/affidavit.receipt.v1.ReceiptService/GetErasure',
+                request_serializer=affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetErasureRequest.SerializeToString,
+                response_deserializer=affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetErasureResponse.FromString,
+                _registered_method=True)
         self.VerifyReceipt = channel.unary_unary(
                 '/affidavit.receipt.v1.ReceiptService/VerifyReceipt',
                 request_serializer=affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.VerifyReceiptRequest.SerializeToString,
@@ -82,6 +87,13 @@ class ReceiptServiceServicer:
 
     def GetReceipt(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetErasure(self, request, context):
+        """What receipts disclose of an erased document goes some time after the erasure; this tells when it is done.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -128,6 +140,11 @@ def add_ReceiptServiceServicer_to_server(servicer, server):
                     servicer.GetReceipt,
                     request_deserializer=affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetReceiptRequest.FromString,
                     response_serializer=affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetReceiptResponse.SerializeToString,
+            ),
+            'GetErasure': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetErasure,
+                    request_deserializer=affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetErasureRequest.FromString,
+                    response_serializer=affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetErasureResponse.SerializeToString,
             ),
             'VerifyReceipt': grpc.unary_unary_rpc_method_handler(
                     servicer.VerifyReceipt,
@@ -209,6 +226,33 @@ class ReceiptService:
             '/affidavit.receipt.v1.ReceiptService/GetReceipt',
             affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetReceiptRequest.SerializeToString,
             affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetReceiptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetErasure(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/affidavit.receipt.v1.ReceiptService/GetErasure',
+            affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetErasureRequest.SerializeToString,
+            affidavit_dot_receipt_dot_v1_dot_receipt__service__pb2.GetErasureResponse.FromString,
             options,
             channel_credentials,
             insecure,

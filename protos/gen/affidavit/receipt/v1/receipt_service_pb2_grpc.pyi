@@ -33,6 +33,8 @@ class ReceiptServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ReceiptServiceAsyncStub: ...
     IssueReceipt: _grpc.UnaryUnaryMultiCallable[_receipt_service_pb2.IssueReceiptRequest, _receipt_service_pb2.IssueReceiptResponse]
     GetReceipt: _grpc.UnaryUnaryMultiCallable[_receipt_service_pb2.GetReceiptRequest, _receipt_service_pb2.GetReceiptResponse]
+    GetErasure: _grpc.UnaryUnaryMultiCallable[_receipt_service_pb2.GetErasureRequest, _receipt_service_pb2.GetErasureResponse]
+    """What receipts disclose of an erased document goes some time after the erasure; this tells when it is done."""
     VerifyReceipt: _grpc.UnaryUnaryMultiCallable[_receipt_service_pb2.VerifyReceiptRequest, _receipt_service_pb2.VerifyReceiptResponse]
     ListKeys: _grpc.UnaryUnaryMultiCallable[_receipt_service_pb2.ListKeysRequest, _receipt_service_pb2.ListKeysResponse]
     ProveReceipt: _grpc.UnaryUnaryMultiCallable[_receipt_service_pb2.ProveReceiptRequest, _receipt_service_pb2.ProveReceiptResponse]
@@ -44,6 +46,8 @@ class ReceiptServiceAsyncStub(ReceiptServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     IssueReceipt: _aio.UnaryUnaryMultiCallable[_receipt_service_pb2.IssueReceiptRequest, _receipt_service_pb2.IssueReceiptResponse]  # type: ignore[assignment]
     GetReceipt: _aio.UnaryUnaryMultiCallable[_receipt_service_pb2.GetReceiptRequest, _receipt_service_pb2.GetReceiptResponse]  # type: ignore[assignment]
+    GetErasure: _aio.UnaryUnaryMultiCallable[_receipt_service_pb2.GetErasureRequest, _receipt_service_pb2.GetErasureResponse]  # type: ignore[assignment]
+    """What receipts disclose of an erased document goes some time after the erasure; this tells when it is done."""
     VerifyReceipt: _aio.UnaryUnaryMultiCallable[_receipt_service_pb2.VerifyReceiptRequest, _receipt_service_pb2.VerifyReceiptResponse]  # type: ignore[assignment]
     ListKeys: _aio.UnaryUnaryMultiCallable[_receipt_service_pb2.ListKeysRequest, _receipt_service_pb2.ListKeysResponse]  # type: ignore[assignment]
     ProveReceipt: _aio.UnaryUnaryMultiCallable[_receipt_service_pb2.ProveReceiptRequest, _receipt_service_pb2.ProveReceiptResponse]  # type: ignore[assignment]
@@ -64,6 +68,14 @@ class ReceiptServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _receipt_service_pb2.GetReceiptRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_receipt_service_pb2.GetReceiptResponse, _abc.Awaitable[_receipt_service_pb2.GetReceiptResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def GetErasure(
+        self,
+        request: _receipt_service_pb2.GetErasureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_receipt_service_pb2.GetErasureResponse, _abc.Awaitable[_receipt_service_pb2.GetErasureResponse]]:
+        """What receipts disclose of an erased document goes some time after the erasure; this tells when it is done."""
 
     @_abc_1.abstractmethod
     def VerifyReceipt(
