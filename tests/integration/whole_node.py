@@ -73,7 +73,9 @@ class WholeNode:
         await admin.execute(f"create database {name}")
         data = folder / "data"
         data.mkdir(parents=True)
-        lines = {"embedder_model": '"hash-384"'} | {key: str(value) for key, value in (settings or {}).items()}
+        lines = {"embedder_model": '"hash-384"', "allow_loopback_providers": "true"} | {
+            key: str(value) for key, value in (settings or {}).items()
+        }
         (data / "affidavit.toml").write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
         node_settings = NodeSettings(
             data_dir=data,

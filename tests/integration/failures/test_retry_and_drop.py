@@ -186,7 +186,7 @@ async def test_the_same_content_again_mends_a_failed_document_and_settles_its_fa
 
 
 async def test_a_retry_of_what_was_erased_brings_nothing_back(node: WholeNode, tmp_path: Path) -> None:
-    await lose(node, tmp_path, "source", "chunker")
+    document, _, _ = await lose(node, tmp_path, "source", "chunker")
     await node.until(CRATE, "sluice", FAILED)
     failure = await only_failure(node)
     await node.ingest.EraseDocument(pb.EraseDocumentRequest(crate_id=CRATE, source_id="sluice"))
@@ -203,7 +203,10 @@ async def test_a_retry_of_what_was_erased_brings_nothing_back(node: WholeNode, t
     await node.put(CRATE, "last", "A last document.")
     await node.until(CRATE, "last", SEARCHABLE)
     assert (await node.document(CRATE, "sluice")).status == pb.DOCUMENT_STATUS_ERASED
-    assert await _has_failures(node, 1)
+    last = await node.bus.last_named(crate=CRATE, service="chunker", aggregate=document, name="TaskFailed")
+    assert last is not None
+    assert last.position == failure.failure_id
+    assert await _has_failures(node, 0)
     assert "sluice" not in await node.found(CRATE, "Almere")
 
 

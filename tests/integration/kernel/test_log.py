@@ -273,6 +273,8 @@ async def test_what_was_erased_meanwhile_is_nobody_s_failure(context_for: Contex
     step = Step(name="chunk", events=("DocumentIngested", "DocumentErased"), handle=handle)
     runner = StepRunner(bus=chunker.bus, steps=(step,))
     await runner.start()
+    configured = ingest_events_pb2.CrateConfigured(revision=1)
+    await ingest.bus.append(crate="main", aggregate="crate", message=configured, key="crate:1")
     await ingest.bus.append(crate="main", aggregate="d1", message=ingested("d1"), key="d1:1")
     await until(working)
     gone = ingest_events_pb2.DocumentErased(document_id="d1", revision=1)
