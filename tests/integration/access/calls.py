@@ -19,9 +19,20 @@ from grpc_status import rpc_status
 from services import topology
 
 PRINCIPAL = "x-principal"
-# What a reply may say of the call itself and not of what was asked for.
+# What a reply may say of the call itself, or of how far the pipeline is, and not of what was asked for.
 _VOLATILE = frozenset(
-    {"position", "watermark", "document_id", "answer_id", "receipt", "receipt_id", "bundle", "verdict_json"}
+    {
+        "position",
+        "watermark",
+        "document_id",
+        "answer_id",
+        "receipt",
+        "receipt_id",
+        "bundle",
+        "verdict_json",
+        "status",
+        "chunks",
+    }
 )
 
 

@@ -111,7 +111,8 @@ def unknown() -> Things:
 
 def names(of: Things) -> tuple[str, ...]:
     """What a caller calls things, longest first."""
-    return (of.receipt, of.document, of.answer, of.source, of.job, str(of.failure))
+    title = of.source.removesuffix(".txt")
+    return (of.receipt, of.document, of.answer, of.source, title, of.job, str(of.failure))
 
 
 def leaks(outcome: Outcome) -> bool:
