@@ -18,7 +18,7 @@ import pytest
 from affidavit.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc, settings_pb2
 
 from services.embedded.folder import Endpoints
-from tests.e2e.commands import AFFIDAVIT, children_of, eventually, let_through, result, run, up
+from tests.e2e.commands import AFFIDAVIT, FAST, children_of, eventually, let_through, result, run, up
 
 ESCAPE = "\x1b[2J\u202e"
 
@@ -28,7 +28,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Data folder of a running node."""
     folder = tmp_path_factory.mktemp("command-line")
     let_through(folder)
-    with up(folder / "data"):
+    with up(folder / "data", environment=FAST | {"AFFIDAVIT_ALLOW_LOOPBACK_PROVIDERS": "true"}):
         yield folder / "data"
 
 
