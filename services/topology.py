@@ -74,6 +74,8 @@ EVENTS: tuple[EventType, ...] = (
         "RelationDeclared",
         "ClockAdvanced",
     ),
+    EventType("TaskRetried", "ingest", KNOWLEDGE, "affidavit.event.v1.envelope_pb2"),
+    EventType("TaskDropped", "ingest", KNOWLEDGE, "affidavit.event.v1.envelope_pb2"),
     *_events("chunker", KNOWLEDGE, "DocumentChunked"),
     *_events("proposition", KNOWLEDGE, "PropositionsEvaluated"),
     *_events("embedder", KNOWLEDGE, "RecordsEmbedded"),
@@ -89,6 +91,8 @@ ERASURE = ("ingest", "DocumentErased")
 
 # Emitted by every role through the kernel: a fact for the pipeline's services, a signal for the others.
 TASK_FAILED = "TaskFailed"
+# Hands the event of a TaskFailed to its role again; every role of the pipeline follows it.
+TASK_RETRIED = "TaskRetried"
 TASK_FAILED_MODULE = "affidavit.event.v1.envelope_pb2"
 PIPELINE = ("ingest", "chunker", "proposition", "embedder", "index")
 
@@ -105,25 +109,27 @@ ROLES: tuple[Role, ...] = (
             "RecordsEmbedded",
             "RevisionIndexed",
             "TaskFailed",
+            "TaskRetried",
+            "TaskDropped",
         ),
         ("affidavit.ingest.v1.IngestService",),
         "crates, settings, providers, jobs, documents, failures",
     ),
     Role(
         "chunker",
-        ("DocumentIngested", "DocumentErased"),
+        ("DocumentIngested", "DocumentErased", "TaskRetried"),
         ("affidavit.chunker.v1.ChunkerService",),
         "nothing",
     ),
     Role(
         "proposition",
-        ("DocumentChunked", "DocumentErased"),
+        ("DocumentChunked", "DocumentErased", "TaskRetried"),
         ("affidavit.proposition.v1.PropositionService",),
         "evaluations",
     ),
     Role(
         "embedder",
-        ("DocumentChunked", "DocumentErased"),
+        ("DocumentChunked", "DocumentErased", "TaskRetried"),
         ("affidavit.embedder.v1.EmbedderService",),
         "nothing",
     ),
@@ -138,6 +144,7 @@ ROLES: tuple[Role, ...] = (
             "GenerationStarted",
             "GenerationActivated",
             "GenerationFailed",
+            "TaskRetried",
         ),
         ("affidavit.index.v1.IndexService",),
         "both lanes, generations, chunks",
@@ -194,7 +201,7 @@ _READS = (
     "Verify",
     "Prove",
 )
-_WRITES = ("Put", "Upload", "Retire", "Declare", "Issue")
+_WRITES = ("Put", "Upload", "Retire", "Declare", "Issue", "Retry", "Drop")
 _OWNS = ("Create", "Configure", "Erase", "Rebuild", "Replay")
 _OWNER_RPCS = ("PutProvider",)
 

@@ -14,6 +14,7 @@ import pytest
 
 from services.embedded.children import NatsServer, Postgres, free_port
 from services.embedded.folder import DataFolder
+from services.kernel.auth import Credentials
 from services.kernel.blobs import FolderBlobs
 from services.kernel.bus import Bus
 from services.kernel.packs import PackStore
@@ -77,6 +78,10 @@ def node_settings(tmp_path: Path, nats_url: str, postgres_dsn: str) -> NodeSetti
     )
 
 
+async def admit_everybody(credentials: Credentials, method: str, crate: str) -> None:
+    """Stands in for the grants where a test is about something else."""
+
+
 ContextFactory = Callable[[str], Awaitable[Context]]
 
 
@@ -88,7 +93,9 @@ async def context_for(node_settings: NodeSettings) -> AsyncIterator[ContextFacto
 
     async def make(role: str) -> Context:
         bus = await Bus.connect(node_settings.nats_url, role=role)
-        context = Context(settings=node_settings, role=role, bus=bus, packs=PackStore(blobs=blobs))
+        context = Context(
+            settings=node_settings, role=role, bus=bus, packs=PackStore(blobs=blobs), admit=admit_everybody
+        )
         made.append(context)
         return context
 

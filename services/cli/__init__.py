@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from services.cli import answers, crates, doctor, documents, erasing, node, receipts, replay
+from services.cli import answers, crates, doctor, documents, erasing, failures, node, receipts, replay
 
 app = typer.Typer(
     name="affidavit",
@@ -22,11 +22,11 @@ app.command("ingest")(documents.ingest)
 app.command("documents")(documents.list_documents)
 app.command("retire")(documents.retire)
 app.command("erase")(erasing.erase)
-app.command("failures")(documents.failures)
 app.command("ask")(answers.ask)
 app.command("search")(answers.search)
 app.command("replay")(replay.replay)
 app.command("doctor")(doctor.doctor)
+app.add_typer(failures.app, name="failures")
 app.add_typer(crates.app, name="crate")
 app.add_typer(crates.jobs, name="job")
 app.add_typer(receipts.app, name="receipt")

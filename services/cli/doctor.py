@@ -38,14 +38,16 @@ def doctor(
     data_dir: DataDir = DEFAULT_DATA_DIR,
     address: Address = "",
     listen: Annotated[str, typer.Option("--listen", help="Address that `up` would serve on.")] = "",
+    packs: Annotated[bool, typer.Option("--packs", help="Read every pack and compare it with its id.")] = False,
     json_output: JsonFlag = False,
 ) -> None:
     """Look for what keeps affidavit from working; exit code 0 when nothing was found."""
     with explained():
         settings, findings = _read_settings(data_dir.absolute(), address or listen)
         running = _is_owned(settings.data_dir)
+        checks = (*CHECKS, _check_packs) if packs else CHECKS
         # Nothing of what the others look at is sure while the settings can't be read.
-        findings += [finding for check in CHECKS if not findings for finding in check(settings, running)]
+        findings += [finding for check in checks if not findings for finding in check(settings, running)]
         if json_output:
             print_json({"running": running, "findings": [asdict(finding) for finding in findings]})
         else:
@@ -167,6 +169,25 @@ def _check_services(settings: NodeSettings, running: bool) -> Iterator[Finding]:
                 continue
             if reply.status != health_pb2.HealthCheckResponse.SERVING:
                 yield Finding("services", f"{address} is not ready", "wait; if it stays so, look at the node's output")
+
+
+def _check_packs(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
+    from services.kernel.blobs import FolderBlobs, blob_names
+    from services.kernel.packs import pack_id
+
+    if not settings.blobs.exists():
+        return
+    blobs = FolderBlobs(root=settings.blobs)
+    for name in blob_names(settings.blobs):
+        with contextlib.suppress(FileNotFoundError):
+            if pack_id(blobs.path(name).read_bytes()).hex() != name.rsplit("/", 1)[-1]:
+                crate, thing = name.split("/")[:2]
+                yield Finding(
+                    "pack",
+                    f"pack {name} isn't what was written: it belongs to document {thing} of crate {crate}",
+                    "ingest that document again, or restore the pack from a backup",
+                )
+    blobs.close()
 
 
 def _check_crates(settings: NodeSettings, running: bool) -> Iterator[Finding]:

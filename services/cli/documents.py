@@ -1,4 +1,4 @@
-"""`ingest`, `documents`, `retire` and `failures`."""
+"""`ingest`, `documents` and `retire`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ from services.cli.output import (
 )
 from services.kernel.errors import Rejected
 
+# What concerns one file only: the others are sent all the same.
+_REFUSALS = (
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.UNIMPLEMENTED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+)
 _UNARY_BYTES = 1024 * 1024
 _SENDERS = 8
 _PAGE = 500
@@ -122,39 +128,6 @@ def retire(
             )
 
 
-def failures(
-    crate: Crate = DEFAULT_CRATE,
-    data_dir: DataDir = DEFAULT_DATA_DIR,
-    address: Address = "",
-    json_output: JsonFlag = False,
-) -> None:
-    """List tasks that were given up, with the reason."""
-    with explained():
-        client = Client(data_dir=data_dir, address=address)
-        found: list[ingest_service_pb2.Failure] = []
-        token = ""
-        while True:
-            request = ingest_service_pb2.ListFailuresRequest(crate_id=crate, page_size=_PAGE, page_token=token)
-            page = client.ingest.ListFailures(request)
-            found += page.failures
-            token = page.next_page_token
-            if not token:
-                break
-        if json_output:
-            print_json([as_dict(failure) for failure in found])
-            return
-        rows = [
-            (
-                failure.failure_id,
-                failure.task.service,
-                failure.source_id or failure.task.document_id,
-                failure.task.reason,
-            )
-            for failure in found
-        ]
-        print_table(("failure", "service", "document", "reason"), rows)
-
-
 def _progress(quiet: bool) -> Progress:
     columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=errors, disable=quiet or not errors.is_terminal, transient=True)
@@ -187,7 +160,7 @@ def _send(client: Client, crate: str, file: File, template: ingest_service_pb2.D
     except OSError as error:
         return _Sent(file, None, f"can't be read: {error.strerror}")
     except grpc.RpcError as error:
-        if error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED):
+        if error.code() in _REFUSALS:
             return _Sent(file, None, error.details() or error.code().name)
         raise
 

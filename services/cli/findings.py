@@ -61,23 +61,20 @@ def of_crates(endpoints: Endpoints) -> Iterator[Finding]:
 
 
 def _failures(ingest: ingest_service_pb2_grpc.IngestServiceStub, crate_id: str) -> Iterator[Finding]:
-    request = ingest_service_pb2.ListFailuresRequest(crate_id=crate_id, page_size=_PAGE)
+    request = ingest_service_pb2.ListFailuresRequest(crate_id=crate_id, page_size=_PAGE, open_only=True)
     failures = ingest.ListFailures(request, timeout=_ANSWER_S).failures
-    statuses = [ingest_service_pb2.DOCUMENT_STATUS_FAILED]
-    documents = ingest_service_pb2.ListDocumentsRequest(crate_id=crate_id, page_size=_PAGE, statuses=statuses)
-    failed = {found.document_id for found in ingest.ListDocuments(documents, timeout=_ANSWER_S).documents}
-    # The list keeps what was mended since. What is about no revision (an erasure, a setting) has no state to look at.
-    open_ones = [found for found in failures if not found.task.revision or found.task.document_id in failed]
-    if not open_ones:
+    if not failures:
         return
-    newest = open_ones[0]
+    newest = failures[0]
     about = newest.source_id or newest.task.document_id or f"position {newest.task.position}"
     more = " or more" if len(failures) == _PAGE else ""
     yield Finding(
         "failures",
-        f"crate {crate_id} has {len(open_ones)}{more} given up, for example {about} by {newest.task.service}: "
+        f"crate {crate_id} has {len(failures)}{more} given up, for example {about} by {newest.task.service}: "
         f"{newest.task.reason}",
-        f"run `affidavit failures --crate {crate_id}` to see them all; ingest, retire or erase those documents again",
+        f"see them all with `affidavit failures list --open --crate {crate_id}`; remove the cause, then "
+        f"`affidavit failures retry {newest.failure_id} --crate {crate_id}`, or ingest the document again, "
+        "or drop the failure",
     )
 
 

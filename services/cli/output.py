@@ -64,6 +64,7 @@ _BY_FAILURE: tuple[tuple[type[Failure], Exit], ...] = (
 )
 _BY_STATUS = {
     grpc.StatusCode.INVALID_ARGUMENT: Exit.REJECTED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: Exit.REJECTED,
     grpc.StatusCode.NOT_FOUND: Exit.NOT_FOUND,
     grpc.StatusCode.UNAVAILABLE: Exit.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED: Exit.UNAVAILABLE,

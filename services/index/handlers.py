@@ -22,7 +22,7 @@ from services.index.domain.records import KeywordChange, VectorChange
 from services.index.gate import Gate
 from services.index.loading import Loaded, Loader
 from services.index.ports import KeywordLanes, ModelCatalogue, Tables, VectorLanes
-from services.kernel import telemetry
+from services.kernel import retries, telemetry
 from services.kernel.bus import Bus, LogReader
 from services.kernel.envelope import Event
 from services.kernel.errors import Failure, NotFound, Rejected
@@ -37,6 +37,7 @@ PROJECTION_EVENTS = (
     "GenerationStarted",
     "GenerationActivated",
     "GenerationFailed",
+    "TaskRetried",
 )
 GENERATIONS = "generations"
 _STANDARD = "standard"
@@ -194,7 +195,8 @@ class LaneProjection:
             Unavailable: When packs, lanes, tables or log don't answer.
         """
         await self._gate.wait()
-        for batch in batches(events, self._batch_records):
+        handed = [await retries.handed_over(self._log, self._failures, event) for event in events]
+        for batch in batches([event for event in handed if event is not None], self._batch_records):
             async with self._gate.changing:
                 await self._apply(batch)
 
@@ -203,7 +205,7 @@ class LaneProjection:
         for event in events:
             by_crate.setdefault(event.crate, []).append(event)
         prepared = [await self._prepare(crate_id, mine) for crate_id, mine in by_crate.items()]
-        position = events[-1].position
+        position = events[-1].place
         lanes = [changes for crate in prepared for changes in crate.lanes]
         small = sum(codec.record_count(event.message) for event in events) < self._batch_records / 2
         if lanes and small:
@@ -231,7 +233,7 @@ class LaneProjection:
         await asyncio.sleep(max(0.0, self._next_write - _now()))
 
     async def _prepare(self, crate_id: str, events: Sequence[Event]) -> _Prepared:
-        read = [(event, codec.fact(event.message, event.position)) for event in events]
+        read = [(event, codec.fact(event.message, event.place)) for event in events]
         generation_facts = [fact for _, fact in read if isinstance(fact, GenerationStart | GenerationEnd)]
         generations = advance(await self._tables.generations(crate_id), generation_facts)
         facts = {fact: event for event, fact in read if isinstance(fact, Ingested | Embedded | Retired | Erased)}

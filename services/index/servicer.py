@@ -156,7 +156,7 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
         if found is None:
             raise Unavailable(
                 f"crate {crate_id} has no generation that serves yet: it starts once its embedding provider answers; "
-                "retry, or see `affidavit failures`"
+                "retry, or see `affidavit failures list`"
             )
         return found
 

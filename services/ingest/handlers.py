@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
+from affidavit.event.v1.envelope_pb2 import TaskRetried
 from affidavit.ingest.v1 import ingest_events_pb2 as pb
 
 from services.ingest.codec import facts, submissions
@@ -18,17 +20,26 @@ from services.ingest.commands.documents import Documents
 from services.ingest.commands.outcomes import outcomes
 from services.ingest.domain import settings
 from services.ingest.domain.documents import Manifest, PutOutcome, Status
-from services.ingest.domain.values import EndResult, PutResult, SourceAddress
-from services.ingest.ports import History, Sources, Tables
+from services.ingest.domain.values import EndResult, Placed, PutResult, SourceAddress
+from services.ingest.ports import HandedOver, History, Sources, Tables
+from services.kernel.auth import Admit, Credentials
 from services.kernel.envelope import Event
 from services.kernel.errors import Failure
 
 _log = logging.getLogger("affidavit.ingest")
 DOCUMENTS: Final = "documents"
 INDEXED: Final = "indexed"
+EMBEDDED: Final = "RecordsEmbedded"
 _READS_AT_ONCE: Final = 16
 _LARGE_BATCH: Final = 100
 _LONGEST_REST_S: Final = 0.05
+_SERVICE: Final = "/affidavit.ingest.v1.IngestService"
+# A submission needs the grant of the RPC that does the same.
+_METHODS: Final = {
+    SubmissionKind.PUT: f"{_SERVICE}/PutDocument",
+    SubmissionKind.RETIRE: f"{_SERVICE}/RetireDocument",
+    SubmissionKind.ERASE: f"{_SERVICE}/EraseDocument",
+}
 
 
 class Pace:
@@ -74,7 +85,13 @@ class Projections:
     """Follows the log: crates, jobs, documents and failures as tables."""
 
     def __init__(
-        self, *, tables: Tables, sources: Sources, log: History, erased: Callable[[], None] = lambda: None
+        self,
+        *,
+        tables: Tables,
+        sources: Sources,
+        log: History,
+        handed_over: HandedOver,
+        erased: Callable[[], None] = lambda: None,
     ) -> None:
         """Keep what the projections need.
 
@@ -82,11 +99,13 @@ class Projections:
             tables: Where rows go.
             sources: Where content comes from.
             log: Asked whether an erasure is the last that is known of a document.
+            handed_over: Finds the event that a TaskRetried of ingest is about.
             erased: Told that rows of erased documents were deleted.
         """
         self._tables = tables
         self._sources = sources
         self._log = log
+        self._handed_over = handed_over
         self._erased = erased
         self._reads = asyncio.Semaphore(_READS_AT_ONCE)
         self._paces = {DOCUMENTS: Pace(), INDEXED: Pace()}
@@ -108,21 +127,47 @@ class Projections:
         """
         async with self._paces[INDEXED].batch(len(events)):
             with outcomes():
-                read = [facts.fact(event) for event in events]
+                read = [Placed(event.place, facts.fact(event)) for event in events]
             await self._tables.apply(INDEXED, events[-1].position, read)
 
-    async def _documents(self, events: Sequence[Event]) -> None:
+    async def _documents(self, read_events: Sequence[Event]) -> None:
+        events = await self._with_retried(read_events)
         puts = [event for event in events if isinstance(event.message, pb.DocumentIngested)]
         positions = [event.position for event in puts]
         manifests = dict(zip(positions, await asyncio.gather(*map(self._manifest, puts)), strict=True))
         with outcomes():
-            read = [facts.fact(event, manifests.get(event.position)) for event in events]
+            read = [Placed(event.place, facts.fact(event, manifests.get(event.position))) for event in events]
         erasures = [(event, event.message) for event in events if isinstance(event.message, pb.DocumentErased)]
         for event, message in erasures:
             await self._erase(event, message)
-        await self._tables.apply(DOCUMENTS, events[-1].position, read)
+        await self._tables.apply(DOCUMENTS, read_events[-1].position, read)
         if erasures:
             self._erased()
+
+    async def _with_retried(self, events: Sequence[Event]) -> list[Event]:
+        """Events, and with each TaskRetried of ingest the one that it hands over: both are facts."""
+        found = []
+        for event in events:
+            handed = await self._handed_over(event) if isinstance(event.message, TaskRetried) else None
+            found += [event] if handed is None else await self._with_neighbours(event, handed)
+        return found
+
+    async def _with_neighbours(self, retried: Event, handed: Event) -> list[Event]:
+        """A retry and its event, after the failure that moved the aggregate and before what followed from the event.
+
+        The other roles went on with a revision while its first fact could not be applied here.
+        """
+        if not isinstance(handed.message, pb.DocumentIngested):
+            return [retried, handed]
+        steps = [
+            await self._log.last_named(crate=handed.crate, service=service, aggregate=handed.aggregate, name=name)
+            for service, name in ((OWN_SERVICE, "TaskFailed"), ("chunker", "DocumentChunked"), ("embedder", EMBEDDED))
+        ]
+        failed, *followed = [
+            replace(step, retry=handed.retry) if step and handed.position < step.position < handed.retry else None
+            for step in steps
+        ]
+        return [event for event in (failed, retried, handed, *followed) if event is not None]
 
     async def _manifest(self, event: Event) -> Manifest | None:
         message = event.message
@@ -144,15 +189,23 @@ class Projections:
 class Submissions:
     """Answers publishers."""
 
-    def __init__(self, *, documents: Documents) -> None:
-        self._documents = documents
+    def __init__(self, *, documents: Documents, admit: Admit) -> None:
+        """Keep what answering needs.
 
-    async def answer(self, crate_id: str, payload: bytes) -> bytes:
+        Args:
+            documents: Commands.
+            admit: Checks the publisher's grant on the crate: what a gRPC caller would need for the same.
+        """
+        self._documents = documents
+        self._admit = admit
+
+    async def answer(self, crate_id: str, payload: bytes, headers: Mapping[str, str]) -> bytes:
         """Carry out a publisher's event.
 
         Args:
             crate_id: Crate, from the subject.
             payload: CloudEvents JSON.
+            headers: Of the NATS message, names in lower case: what the publisher shows of itself.
 
         Returns:
             JSON: what it came to, or the code and message of what went wrong.
@@ -160,7 +213,12 @@ class Submissions:
         try:
             with outcomes():
                 settings.crate_id(crate_id)
+            shown = Credentials(metadata=headers)
+            # Before the payload is looked at: a foreign crate answers as a missing one does, whatever is sent to it.
+            await self._admit(shown, _METHODS[SubmissionKind.PUT], crate_id)
+            with outcomes():
                 submission = submissions.submission(payload)
+            await self._admit(shown, _METHODS[submission.kind], crate_id)
             return await self._carry_out(crate_id, submission)
         except Failure as error:
             return submissions.refusal(error.code, error.message)

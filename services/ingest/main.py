@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Sequence
+from functools import partial
 
 from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 
@@ -16,14 +18,18 @@ from services.ingest.adapters.tables_postgres import PostgresTables
 from services.ingest.codec.facts import KNOWLEDGE_EVENTS, SIGNAL_EVENTS
 from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
+from services.ingest.commands.failures import Failures
 from services.ingest.commands.log import Journal
+from services.ingest.commands.quotas import Limits, Quotas
 from services.ingest.domain.providers import ProviderPolicy
 from services.ingest.domain.values import UnderWay
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
 from services.ingest.servicer import IngestServicer
 from services.ingest.settings import IngestSettings
+from services.kernel import retries
 from services.kernel.bus import LogReader
 from services.kernel.db import Database
+from services.kernel.failures import LoggedFailures
 from services.kernel.ids import utc_now
 from services.kernel.progress import Listener
 from services.kernel.projections import Projection
@@ -51,39 +57,49 @@ async def wire(context: Context) -> Role:
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
     preparer = _preparer(settings)
+    quotas = _quotas(tables, settings)
     documents = Documents(
-        journal=journal,
-        tables=tables,
-        sources=sources,
-        preparer=preparer,
-        clock=utc_now,
-        max_in_flight=settings.puts_in_flight,
+        journal=journal, tables=tables, sources=sources, preparer=preparer, clock=utc_now, quotas=quotas
     )
     scrubber = _scrubber(database, tables, sources)
     embedding = Listener("embedder")
     servicer = IngestServicer(
         crates=_crates(settings, journal, sources),
         documents=documents,
+        failures=Failures(journal=journal, tables=tables, sources=sources, clock=utc_now),
         tables=tables,
         sources=sources,
         scrubber=scrubber,
         under_way=lambda crate_id: _under_way(embedding, crate_id),
         uploads_in_flight=settings.uploads_in_flight,
     )
-    submissions = SubmitSubject(
-        url=context.bus.url, answer=Submissions(documents=documents).answer, concurrency=settings.puts_in_flight
+    projections = Projections(
+        tables=tables,
+        sources=sources,
+        log=context.bus,
+        handed_over=partial(retries.handed_over, context.bus, LoggedFailures(bus=context.bus)),
+        erased=scrubber.wake,
     )
+    submissions = _submissions(context, documents, settings)
     return Role(
         name="ingest",
         servicers=(
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
-        projections=_projections(
-            tables, Projections(tables=tables, sources=sources, log=context.bus, erased=scrubber.wake)
-        ),
+        projections=_projections(tables, projections),
         background=(submissions.run, scrubber.run, lambda: embedding.run(context.bus)),
         close=(preparer.close,),
     )
+
+
+def _quotas(tables: PostgresTables, settings: IngestSettings) -> Quotas:
+    limits = Limits(
+        documents=settings.crate_documents,
+        size_bytes=settings.crate_bytes,
+        puts_in_flight=settings.crate_puts_in_flight,
+        turns=settings.puts_in_flight,
+    )
+    return Quotas(tables=tables, limits=limits, clock=time.monotonic)
 
 
 async def replica(context: ReplayContext) -> Replica:
@@ -96,7 +112,12 @@ async def replica(context: ReplayContext) -> Replica:
         The projections, and what is compared.
     """
     tables = _tables(await context.database(MIGRATIONS), context.log)
-    projections = Projections(tables=tables, sources=PackSources(packs=context.packs), log=context.log)
+    projections = Projections(
+        tables=tables,
+        sources=PackSources(packs=context.packs),
+        log=context.log,
+        handed_over=partial(retries.handed_over, context.log, context.failures),
+    )
     return Replica(name="ingest", projections=_projections(tables, projections), tables=TABLES)
 
 
@@ -115,6 +136,11 @@ def _preparer(settings: IngestSettings) -> ProcessPreparer:
         process_above_bytes=settings.process_above_bytes,
         recycle_above_bytes=settings.recycle_above_bytes,
     )
+
+
+def _submissions(context: Context, documents: Documents, settings: IngestSettings) -> SubmitSubject:
+    answer = Submissions(documents=documents, admit=context.admit).answer
+    return SubmitSubject(url=context.bus.url, answer=answer, concurrency=settings.puts_in_flight)
 
 
 def _scrubber(database: Database, tables: PostgresTables, sources: PackSources) -> Scrubber:

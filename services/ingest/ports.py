@@ -13,14 +13,15 @@ from services.ingest.domain.values import (
     Counts,
     CrateView,
     DocumentView,
-    Fact,
     FailureView,
     JobRow,
     Page,
+    Placed,
     PutState,
     Selection,
     SourceAddress,
     UnderWay,
+    Usage,
 )
 from services.kernel.bus import Appended
 from services.kernel.envelope import Event
@@ -32,13 +33,13 @@ class Tables(Protocol):
     async def position(self, projection: str) -> int:
         """Stream sequence that a projection has applied, 0 at first."""
 
-    async def apply(self, projection: str, position: int, facts: Sequence[Fact]) -> None:
+    async def apply(self, projection: str, position: int, facts: Sequence[Placed]) -> None:
         """Store what facts change, and the position, in one transaction.
 
         Args:
             projection: Name of the projection.
             position: Of the last fact.
-            facts: In log order; those at or below the stored position are skipped.
+            facts: In the order of their places; those at or below the stored position are skipped.
         """
 
     async def put_state(self, crate_id: str, document_id: str, job_id: str, submission: str) -> PutState | None:
@@ -72,7 +73,15 @@ class Tables(Protocol):
             under_way: What is told of documents that are being embedded.
         """
 
-    async def failures(self, crate_id: str, page: Page) -> tuple[tuple[FailureView, ...], tuple[str, ...]]:
+    async def usage(self, crate_id: str) -> Usage:
+        """What a crate uses of its quotas."""
+
+    async def failure(self, crate_id: str, failure_id: int) -> FailureView | None:
+        """One failure."""
+
+    async def failures(
+        self, crate_id: str, page: Page, *, open_only: bool
+    ) -> tuple[tuple[FailureView, ...], tuple[str, ...]]:
         """One page of failures, newest first, and the sort key of the next page, empty at the end."""
 
 
@@ -111,6 +120,12 @@ class Sources(Protocol):
         Raises:
             NotFound: When the pack is gone.
             Corrupt: When it is damaged.
+        """
+
+    async def intact(self, at: SourceAddress, source: Pack) -> bool:
+        """Whether a revision's source pack is there and right, and what was made of it is not damaged.
+
+        Packs of later steps that are damaged are deleted: nothing can be read from them, and cutting again makes them.
         """
 
     async def erase(self, crate_id: str, document_id: str, revision: int, *, whole: bool) -> None:
@@ -152,3 +167,10 @@ class Applied(Protocol):
 
     async def __call__(self, position: int) -> bool:
         """True once the projection has applied a position, False when that takes too long."""
+
+
+class HandedOver(Protocol):
+    """Finds what a TaskRetried is about."""
+
+    async def __call__(self, event: Event) -> Event | None:
+        """The event that ingest gave up; None when another role did, or when it still can't be read."""

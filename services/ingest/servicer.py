@@ -12,12 +12,14 @@ from affidavit.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from services.ingest.codec import configuration, replies, requests
 from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
+from services.ingest.commands.failures import Failures
 from services.ingest.commands.outcomes import outcomes
 from services.ingest.domain.headers import Header
 from services.ingest.domain.values import DocumentView, SourceAddress, UnderWay
 from services.ingest.ports import Sources, Tables
-from services.kernel.errors import NotAvailableYet, NotFound, Rejected, Unavailable
+from services.kernel.errors import Corrupt, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.kernel.scrub import Scrubber
+from services.kernel.turns import FairTurns
 
 MAX_PUT_BYTES: Final = 1024 * 1024
 MAX_PIECE_BYTES: Final = 1024 * 1024
@@ -34,6 +36,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         *,
         crates: Crates,
         documents: Documents,
+        failures: Failures,
         tables: Tables,
         sources: Sources,
         scrubber: Scrubber,
@@ -45,6 +48,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         Args:
             crates: Commands on crates.
             documents: Commands on documents.
+            failures: Commands on failures.
             tables: Projected rows.
             sources: Packs.
             scrubber: Rewrites what erasures left on disk.
@@ -53,11 +57,13 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """
         self._crates = crates
         self._documents = documents
+        self._failures = failures
         self._tables = tables
         self._sources = sources
         self._scrubber = scrubber
         self._under_way = under_way
-        self._uploads = asyncio.Semaphore(uploads_in_flight)
+        # A crate that sends slowly holds up itself.
+        self._uploads = FairTurns(total=uploads_in_flight, per_crate=max(1, uploads_in_flight // 2))
 
     async def CreateCrate(self, request: pb.CreateCrateRequest, context: object) -> pb.CreateCrateResponse:
         """Create a crate."""
@@ -102,8 +108,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         self, pieces: AsyncIterator[pb.UploadDocumentRequest], context: object
     ) -> pb.UploadDocumentResponse:
         """Record a document that comes in pieces."""
-        async with self._uploads:
-            first, body = await _receive(pieces)
+        first = await anext(aiter(pieces), None)
+        if first is None:
+            raise Rejected("the upload is empty: send a header, then the body in pieces")
+        async with self._uploads.of(first.crate_id):
+            body = await _receive(first, pieces)
             result = await self._put(first.crate_id, _header(first.header), body)
         return pb.UploadDocumentResponse(result=result)
 
@@ -137,7 +146,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
                 f"and is {view.status}"
             )
         address = SourceAddress(request.crate_id, view.document_id, wanted)
-        body = await self._sources.raw(address, found[0].source)
+        try:
+            body = await self._sources.raw(address, found[0].source)
+        except (NotFound, Corrupt) as error:
+            await self._failures.report(request.crate_id, view, found[0], error)
+            raise
         for start in range(0, max(len(body), 1), PIECE_BYTES):
             yield pb.ReadDocumentResponse(body=body[start : start + PIECE_BYTES])
 
@@ -201,10 +214,20 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """List failures, newest first."""
         with outcomes():
             page = requests.failures_page(request)
-        views, after = await self._tables.failures(request.crate_id, page)
+        views, after = await self._tables.failures(request.crate_id, page, open_only=request.open_only)
         return pb.ListFailuresResponse(
             failures=[replies.failure(view) for view in views], next_page_token=requests.page_token(after)
         )
+
+    async def RetryFailure(self, request: pb.RetryFailureRequest, context: object) -> pb.RetryFailureResponse:
+        """Hand a task that was given up to its role again."""
+        result = await self._failures.retry(request.crate_id, request.failure_id)
+        return pb.RetryFailureResponse(position=result.position, unchanged=result.unchanged)
+
+    async def DropFailure(self, request: pb.DropFailureRequest, context: object) -> pb.DropFailureResponse:
+        """Say that a task isn't wanted any more."""
+        result = await self._failures.drop(request.crate_id, request.failure_id)
+        return pb.DropFailureResponse(position=result.position, unchanged=result.unchanged)
 
     async def _check_named(self, crate_id: str, job_id: str, document_ids: Sequence[str] = ()) -> None:
         missing = await self._tables.missing(crate_id, job_id, document_ids)
@@ -241,15 +264,11 @@ def _header(message: pb.DocumentHeader) -> Header:
         return requests.header(message)
 
 
-async def _receive(pieces: AsyncIterator[pb.UploadDocumentRequest]) -> tuple[pb.UploadDocumentRequest, bytes]:
-    first: pb.UploadDocumentRequest | None = None
+async def _receive(first: pb.UploadDocumentRequest, pieces: AsyncIterator[pb.UploadDocumentRequest]) -> bytes:
+    if first.WhichOneof("part") != "header":
+        raise Rejected("the first message of an upload must be its header: send it before the body")
     body = bytearray()
     async for piece in pieces:
-        if first is None:
-            first = piece
-            if piece.WhichOneof("part") != "header":
-                raise Rejected("the first message of an upload must be its header: send it before the body")
-            continue
         if piece.WhichOneof("part") != "body":
             raise Rejected("an upload has one header: send only pieces of the body after it")
         if len(piece.body) > MAX_PIECE_BYTES:
@@ -259,6 +278,4 @@ async def _receive(pieces: AsyncIterator[pb.UploadDocumentRequest]) -> tuple[pb.
             raise Rejected(
                 f"the body of {first.header.source_id[:80]!r} is over {MAX_UPLOAD_BYTES} bytes: split the document"
             )
-    if first is None:
-        raise Rejected("the upload is empty: send a header, then the body in pieces")
-    return first, bytes(body)
+    return bytes(body)

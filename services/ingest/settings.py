@@ -14,6 +14,9 @@ class IngestSettings(ProviderSettings):
         packaged_model: Name of the embedding model that comes with the server.
         packaged_dimension: Length of its vectors.
         puts_in_flight: Puts in work at once.
+        crate_documents: Most documents of a crate that are not erased; 0 for no bound.
+        crate_bytes: Most bytes of a crate's originals and their text, all revisions; 0 for no bound.
+        crate_puts_in_flight: Most puts of a crate accepted at once, those that wait included; 0 for no bound.
         uploads_in_flight: Uploads in work at once, each of which holds its body in memory.
         thread_above_bytes: Smaller bodies are read in the event loop.
         process_above_bytes: Larger bodies are read in a process of their own, one by one.
@@ -23,6 +26,9 @@ class IngestSettings(ProviderSettings):
     packaged_model: str = "all-MiniLM-L6-v2-int8"
     packaged_dimension: int = Field(default=384, ge=1)
     puts_in_flight: int = Field(default=64, ge=1)
+    crate_documents: int = Field(default=1_000_000, ge=0)
+    crate_bytes: int = Field(default=256 * 1024**3, ge=0)
+    crate_puts_in_flight: int = Field(default=256, ge=0)
     uploads_in_flight: int = Field(default=2, ge=1)
     thread_above_bytes: int = Field(default=4 * 1024, ge=0)
     process_above_bytes: int = Field(default=64 * 1024, ge=0)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol, TypeAlias
 
 import asyncpg
 
@@ -14,6 +17,8 @@ from services.kernel.errors import NotFound, Rejected
 
 LOCAL_OWNER = "local-owner"
 ANY_CRATE = "*"
+# A grant that was taken away holds for this long at most.
+_REMEMBERED_S = 5.0
 MIGRATIONS = (
     """
     create table grants (principal text, crate text, role text not null, primary key (principal, crate));
@@ -41,14 +46,63 @@ class Principal:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a caller shows of itself, at either edge.
+
+    Attributes:
+        metadata: gRPC metadata or NATS headers, names in lower case.
+        certificate_names: Names in its verified client certificate; none without mutual TLS.
+    """
+
+    metadata: Mapping[str, str]
+    certificate_names: tuple[str, ...] = ()
+
+
+Identify: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
+
+
+async def local_owner(_: Credentials) -> Principal:
+    """Who calls while only loopback is served: the machine's owner, whatever is shown."""
+    return Principal(LOCAL_OWNER)
+
+
+class Admit(Protocol):
+    """Lets a call pass or refuses it, see `Grants.admit`."""
+
+    async def __call__(self, credentials: Credentials, method: str, crate: str) -> None:
+        """Check one call.
+
+        Raises:
+            Rejected: When no crate is named.
+            NotFound: When the crate doesn't exist or isn't granted.
+        """
+
+
 class Grants:
     """Answers whether a principal may call an RPC on a crate."""
 
-    def __init__(self, *, database: Database, bus: Bus) -> None:
+    def __init__(self, *, database: Database, bus: Bus, identify: Identify = local_owner) -> None:
+        """Keep what the checks need.
+
+        Args:
+            database: Schema of the grants.
+            bus: Log, which knows the crates.
+            identify: Names the principal behind what a caller shows.
+        """
         self._pool: asyncpg.Pool = database.pool
         self._bus = bus
+        self._identify = identify
         self._known: set[str] = set()
-        self._grants: dict[tuple[str, str], Grant] = {}
+        self._grants: dict[tuple[str, str], tuple[float, Grant]] = {}
+
+    async def admit(self, credentials: Credentials, method: str, crate: str, *, creates: bool = False) -> None:
+        """Let a call pass or refuse it, by what the caller shows, see `check`."""
+        await self.check(await self._identify(credentials), method, crate, creates=creates)
+
+    async def admit_unscoped(self, credentials: Credentials, method: str) -> None:
+        """Let a call pass that names no crate, by what the caller shows, see `check_unscoped`."""
+        await self.check_unscoped(await self._identify(credentials), method)
 
     async def check(self, principal: Principal, method: str, crate: str, *, creates: bool = False) -> None:
         """Let a call pass or refuse it.
@@ -90,12 +144,17 @@ class Grants:
 
     async def _grant(self, principal: str, scope: str) -> int:
         key = (principal, scope)
-        if key not in self._grants:
-            role = await self._pool.fetchval("select role from grants where principal = $1 and crate = $2", *key)
-            if role is None:
-                return 0
-            self._grants[key] = Grant[role.upper()]
-        return self._grants[key]
+        now = asyncio.get_running_loop().time()
+        until, grant = self._grants.get(key, (0.0, Grant.READER))
+        if now < until:
+            return grant
+        role = await self._pool.fetchval("select role from grants where principal = $1 and crate = $2", *key)
+        if role is None:
+            self._grants.pop(key, None)
+            return 0
+        grant = Grant[role.upper()]
+        self._grants[key] = (now + _REMEMBERED_S, grant)
+        return grant
 
     async def _exists(self, crate: str) -> bool:
         # Crates are never removed, so one that was seen stays known; the log itself is asked about the others.

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import nats
 from google.protobuf.message import Message
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -33,7 +31,6 @@ from services.kernel import envelope, streams
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Conflict, Corrupt, Unavailable
 
-_log = logging.getLogger("affidavit.bus")
 _WRONG_LAST_SEQUENCE = 10071
 _TRANSIENT = (
     NatsTimeoutError,
@@ -95,7 +92,7 @@ class LogReader:
         Raises:
             Unavailable: When the server doesn't answer or has no log.
         """
-        reader = cls(role=role, client=await _client(url, role), url=url)
+        reader = cls(role=role, client=await streams.connect(url, role), url=url)
         for name in (topology.KNOWLEDGE, topology.SIGNALS):
             try:
                 reader._incarnations[name] = await streams.incarnation(reader.js, name)
@@ -182,6 +179,21 @@ class LogReader:
         token = envelope.subject_token(name)
         return await self._readable(stream or topology.KNOWLEDGE, crate, service, aggregate, token)
 
+    async def at(self, stream: str, position: int) -> Event | Poison | None:
+        """The event at a position.
+
+        Args:
+            stream: KNOWLEDGE or SIGNALS.
+            position: Stream sequence.
+
+        Returns:
+            The event, what is wrong with it, or None when nothing stands there.
+
+        Raises:
+            Unavailable: When the log doesn't answer.
+        """
+        return await self._get(stream, {"seq": position})
+
     async def _readable(self, stream: str, crate: str, service: str, aggregate: str, tail: str) -> Event | None:
         envelope.check_tokens(crate, service, aggregate)
         found = await self._last(stream, f"{topology.SUBJECT_ROOTS[stream]}.{crate}.{service}.{aggregate}.{tail}")
@@ -201,7 +213,7 @@ class LogReader:
                 f"$JS.API.DIRECT.GET.{stream}", json.dumps(wanted).encode(), timeout=_APPEND_TIMEOUT_S
             )
         except _TRANSIENT as error:
-            raise Unavailable(f"the log doesn't answer for stream {stream}: retry") from error
+            raise Unavailable(f"the log doesn't answer for {wanted}: retry") from error
         headers = reply.headers or {}
         if headers.get("Status") == "404":
             return None
@@ -241,7 +253,7 @@ class Bus(LogReader):
         Raises:
             Unavailable: When the server doesn't answer.
         """
-        bus = cls(role=role, client=await _client(url, role), url=url)
+        bus = cls(role=role, client=await streams.connect(url, role), url=url)
         for name in (topology.KNOWLEDGE, topology.SIGNALS):
             bus._incarnations[name] = await streams.ensure_stream(bus.js, name, replicas=replicas)
         return bus
@@ -359,19 +371,6 @@ class Bus(LogReader):
             except APIError as error:
                 raise Unavailable(f"the log refused {subject}: {error.description}; see `affidavit doctor`") from error
         raise Unavailable(f"the log did not confirm {subject}: is nats-server up and has its disk room?")
-
-
-async def _client(url: str, role: str) -> Client:
-    async def report(error: Exception) -> None:
-        # nats-py reports a denied publish or a lost connection only here.
-        _log.warning("nats-server at %s: %s; what can be repeated is", url, type(error).__name__)
-
-    try:
-        return await nats.connect(
-            url, name=f"affidavit-{role}", max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=report
-        )
-    except (OSError, nats.errors.Error) as error:
-        raise Unavailable(f"nats-server at {url} doesn't answer: start it, or correct the address") from error
 
 
 def decode_message(message: Msg) -> Event | Poison:

@@ -52,6 +52,7 @@ class Event:
         message: The protobuf body.
         deliveries: How often this consumer was given it, from 1.
         traceparent: W3C trace context of the emitter, or empty.
+        retry: Position of the TaskRetried that hands it over again, 0 for the first time.
     """
 
     key: str
@@ -65,16 +66,27 @@ class Event:
     message: Message
     deliveries: int = 1
     traceparent: str = ""
+    retry: int = 0
+
+    @property
+    def place(self) -> int:
+        """Where in KNOWLEDGE it takes effect: its own position, or that of its retry."""
+        return self.retry or self.position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poison:
-    """A stored message that can't be read as an event."""
+    """A stored message that can't be read as an event.
+
+    Attributes:
+        retry: As of an event.
+    """
 
     stream: str
     subject: str
     position: int
     reason: str
+    retry: int = 0
 
 
 def subject_token(name: str) -> str:

@@ -55,6 +55,12 @@ class Unavailable(Failure):
     code = "unavailable"
 
 
+class Exhausted(Unavailable):
+    """A quota is used up; the same request may succeed once something was freed or the quota was raised."""
+
+    code = "exhausted"
+
+
 class Corrupt(Failure):
     """Stored data isn't what was stored."""
 
@@ -75,6 +81,7 @@ OUTCOMES: dict[type[Failure], Outcome] = {
     NotFound: Outcome(grpc.StatusCode.NOT_FOUND, Settlement.GIVE_UP),
     Conflict: Outcome(grpc.StatusCode.ABORTED, Settlement.RETRY),
     Unavailable: Outcome(grpc.StatusCode.UNAVAILABLE, Settlement.RETRY),
+    Exhausted: Outcome(grpc.StatusCode.RESOURCE_EXHAUSTED, Settlement.RETRY),
     Corrupt: Outcome(grpc.StatusCode.DATA_LOSS, Settlement.GIVE_UP),
 }
 

@@ -94,9 +94,10 @@ async def record(bus: Bus, event: Event, error: BaseException) -> None:
         # Text of unexpected exceptions may quote content, so only their kind is kept.
         reason=error.message if isinstance(error, Failure) else _UNEXPECTED.format(kind=type(error).__name__),
         attempts=event.deliveries,
+        retry=event.retry,
     )
     message.failed_at.FromDatetime(utc_now())
-    key = f"failed:{bus.role}:{event.stream}:{event.position}:{event.deliveries if is_failure else 0}"
+    key = f"failed:{bus.role}:{event.stream}:{event.position}:{event.deliveries if is_failure else 0}:{event.retry}"
     await bus.append(crate=event.crate, aggregate=event.aggregate, message=message, key=key)
 
 
@@ -127,7 +128,8 @@ async def record_poison(bus: Bus, poison: Poison) -> None:
         code="poison",
         reason=f"event {poison.position} of {poison.stream} can't be read: {poison.reason}",
         attempts=1,
+        retry=poison.retry,
     )
     message.failed_at.FromDatetime(utc_now())
-    key = f"poison:{bus.role}:{poison.stream}:{poison.position}"
+    key = f"poison:{bus.role}:{poison.stream}:{poison.position}:{poison.retry}"
     await bus.append(crate=crate, aggregate=aggregate, message=message, key=key)

@@ -18,7 +18,7 @@ from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
 from services.kernel import addresses, channels, requests, telemetry
-from services.kernel.auth import LOCAL_OWNER, Grants, Principal
+from services.kernel.auth import Credentials, Grants
 from services.kernel.errors import Failure, Rejected, Unavailable, outcome
 
 _log = logging.getLogger("affidavit.rpc")
@@ -88,7 +88,7 @@ class _Guard:
     def unary_unary(self, inner: Any) -> Any:
         async def call(request: Any, context: Call) -> Any:
             async with _Outcome(self._method, context):
-                await self._check(request)
+                await self._check(request, context)
                 return await inner(request, context)
 
         return call
@@ -96,7 +96,7 @@ class _Guard:
     def unary_stream(self, inner: Any) -> Any:
         async def call(request: Any, context: Call) -> AsyncIterator[Any]:
             async with _Outcome(self._method, context):
-                await self._check(request)
+                await self._check(request, context)
                 async for reply in inner(request, context):
                     yield reply
 
@@ -105,23 +105,23 @@ class _Guard:
     def stream_unary(self, inner: Any) -> Any:
         async def call(stream: AsyncIterator[Any], context: Call) -> Any:
             async with _Outcome(self._method, context):
-                return await inner(self._checked(stream), context)
+                return await inner(self._checked(stream, context), context)
 
         return call
 
     def stream_stream(self, inner: Any) -> Any:
         async def call(stream: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
             async with _Outcome(self._method, context):
-                async for reply in inner(self._checked(stream), context):
+                async for reply in inner(self._checked(stream, context), context):
                     yield reply
 
         return call
 
-    async def _checked(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def _checked(self, stream: AsyncIterator[Any], context: Call) -> AsyncIterator[Any]:
         crate = None
         async for request in stream:
             if crate is None:
-                await self._check(request)
+                await self._check(request, context)
                 crate = _crate(request)
             elif _crate(request) not in ("", crate):
                 raise Rejected(
@@ -131,14 +131,21 @@ class _Guard:
                 requests.check_enums(request)
             yield request
 
-    async def _check(self, request: Any) -> None:
-        # Tokens come with the networked deployment; on loopback the caller is the machine's owner.
-        principal = Principal(LOCAL_OWNER)
+    async def _check(self, request: Any, context: Call) -> None:
+        shown = _credentials(context)
         if self._method in _UNSCOPED:
-            await self._grants.check_unscoped(principal, self._method)
+            await self._grants.admit_unscoped(shown, self._method)
         else:
-            await self._grants.check(principal, self._method, _crate(request), creates=self._method in _CREATES)
+            await self._grants.admit(shown, self._method, _crate(request), creates=self._method in _CREATES)
         requests.check_enums(request)
+
+
+def _credentials(context: Call) -> Credentials:
+    metadata = context.invocation_metadata() or ()
+    return Credentials(
+        metadata={str(name).lower(): value for name, value in metadata if isinstance(value, str)},
+        certificate_names=tuple(name.decode(errors="replace") for name in context.peer_identities() or ()),
+    )
 
 
 def _crate(request: Any) -> str:

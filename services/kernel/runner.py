@@ -57,13 +57,15 @@ class Context:
         settings: The node's settings.
         bus: Log, as this role.
         packs: Content.
+        admit: Checks callers that come another way than by gRPC.
     """
 
-    def __init__(self, *, settings: NodeSettings, role: str, bus: Bus, packs: PackStore) -> None:
+    def __init__(self, *, settings: NodeSettings, role: str, bus: Bus, packs: PackStore, admit: auth.Admit) -> None:
         self.settings = settings
         self.role = role
         self.bus = bus
         self.packs = packs
+        self.admit = admit
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._databases: list[Database] = []
         self._projections: dict[str, ProjectionRunner] = {}
@@ -139,7 +141,12 @@ class Node:
     """
 
     def __init__(
-        self, *, settings: NodeSettings, wires: Mapping[str, Wire], without_steps: Collection[str] = ()
+        self,
+        *,
+        settings: NodeSettings,
+        wires: Mapping[str, Wire],
+        without_steps: Collection[str] = (),
+        identify: auth.Identify = auth.local_owner,
     ) -> None:
         """Keep what to run.
 
@@ -147,10 +154,12 @@ class Node:
             settings: The node's.
             wires: Composition roots by role.
             without_steps: Roles whose steps run in other processes.
+            identify: Names the principal behind what a caller shows.
         """
         self._settings = settings
         self._wires = wires
         self._without_steps = without_steps
+        self._identify = identify
         self._stack = contextlib.AsyncExitStack()
         self._drains: list[Callable[[float], Awaitable[None]]] = []
         self._roles: list[tuple[Role, list[ProjectionRunner]]] = []
@@ -201,7 +210,7 @@ class Node:
         servicers: list[rpc.Servicer] = []
         for name in topology.ROLE_NAMES:
             if name in self._wires:
-                servicers += await self._start_role(name, packs)
+                servicers += await self._start_role(name, packs, grants)
         self.server = rpc.Server(listen=settings.listen, grants=grants, servicers=tuple(servicers))
         await self.server.start()
         self._drains.append(self.server.stop)
@@ -215,11 +224,11 @@ class Node:
             self._settings.postgres_dsn, schema="access", migrations=auth.MIGRATIONS, max_connections=2
         )
         self._stack.push_async_callback(database.close)
-        return auth.Grants(database=database, bus=bus)
+        return auth.Grants(database=database, bus=bus, identify=self._identify)
 
-    async def _start_role(self, name: str, packs: PackStore) -> tuple[rpc.Servicer, ...]:
+    async def _start_role(self, name: str, packs: PackStore, grants: auth.Grants) -> tuple[rpc.Servicer, ...]:
         bus = await Bus.connect(self._settings.nats_url, role=name, replicas=self._settings.stream_replicas)
-        context = Context(settings=self._settings, role=name, bus=bus, packs=packs)
+        context = Context(settings=self._settings, role=name, bus=bus, packs=packs, admit=grants.admit)
         self._stack.push_async_callback(context.close)
         role = await self._wires[name](context)
         for close in reversed(role.close):

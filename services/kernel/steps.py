@@ -1,6 +1,7 @@
-"""Steps: idempotent handlers that turn an event into the next one, fed by pull consumers.
+"""Steps: idempotent handlers that turn an event into the next one, fed by pull consumers, one for each crate.
 
-At least once, concurrent, one at a time per aggregate. A failure that may pass is redelivered with growing delays; one
+A crate that is slow, or that has a long queue, holds up itself only: its events wait in its own consumer, and handlers
+are counted by crate. At least once, concurrent, one at a time per aggregate. A failure that may pass is redelivered with growing delays; one
 that can't, or that lasts too long, becomes TaskFailed. Nothing loops and nothing vanishes.
 """
 
@@ -18,10 +19,12 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
 from services import topology
-from services.kernel import envelope, failures, tasks, telemetry
+from services.kernel import envelope, retries, tasks, telemetry
 from services.kernel.bus import Bus, decode_message
+from services.kernel.crates import Crates
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Settlement, outcome
+from services.kernel.failures import LoggedFailures
 
 _log = logging.getLogger("affidavit.steps")
 ACK_WAIT_S = 30.0
@@ -31,6 +34,11 @@ _SERVER_MAX_DELIVER = 1000
 _HELD_PER_HANDLER = 4
 _DELAYS_S = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _FETCH_TIMEOUT_S = 2.0
+# A crate in which nothing happens asks less often. What arrives is delivered at once all the same: only a consumer that
+# was lost, or a server that was started again, is noticed so much later.
+_IDLE_TIMEOUT_S = 8.0
+# Handlers of all crates together, in multiples of what one crate may have: bounds memory, not turns.
+_CRATES_AT_ONCE = 16
 _RESUBSCRIBE_S = 0.5
 
 
@@ -42,7 +50,7 @@ class Step:
         name: Name of its durable consumer, unique within the role.
         events: Names of KNOWLEDGE events.
         handle: Handles one event; returning acknowledges it.
-        concurrency: Events in work at once in this process.
+        concurrency: Events of one crate in work at once in this process.
     """
 
     name: str
@@ -51,22 +59,23 @@ class Step:
     concurrency: int = 8
 
 
-def filters(events: tuple[str, ...], stream: str = topology.KNOWLEDGE) -> list[str]:
-    """Subject filters of a set of events within one stream."""
+def filters(events: tuple[str, ...], stream: str = topology.KNOWLEDGE, crate: str = "*") -> list[str]:
+    """Subject filters of a set of events within one stream, of one crate or of all."""
     rows = [row for row in topology.EVENTS if row.name in events and row.stream == stream]
     if topology.TASK_FAILED in events:
         failed = (topology.task_failed(service) for service in topology.ROLE_NAMES)
         rows += [row for row in failed if row.stream == stream]
     return sorted(
-        f"{topology.SUBJECT_ROOTS[row.stream]}.*.{row.service}.*.{envelope.subject_token(row.name)}" for row in rows
+        f"{topology.SUBJECT_ROOTS[row.stream]}.{crate}.{row.service}.*.{envelope.subject_token(row.name)}"
+        for row in rows
     )
 
 
-def consumer_config(role: str, step: Step) -> api.ConsumerConfig:
-    """The one configuration of a step's durable consumer, applied at start against drift."""
+def consumer_config(role: str, step: Step, crate: str) -> api.ConsumerConfig:
+    """The one configuration of a step's durable consumer for a crate, applied at start against drift."""
     return api.ConsumerConfig(
-        durable_name=f"{role}-{step.name}",
-        filter_subjects=filters(step.events),
+        durable_name=f"{role}-{step.name}-{crate}",
+        filter_subjects=filters((*step.events, topology.TASK_RETRIED), crate=crate),
         deliver_policy=api.DeliverPolicy.ALL,
         ack_policy=api.AckPolicy.EXPLICIT,
         ack_wait=ACK_WAIT_S,
@@ -76,15 +85,19 @@ def consumer_config(role: str, step: Step) -> api.ConsumerConfig:
 
 
 class StepRunner:
-    """Runs the steps of one role."""
+    """Runs the steps of one role, for every crate that the log knows."""
 
     def __init__(self, *, bus: Bus, steps: tuple[Step, ...]) -> None:
-        self._pools = [_Pool(bus=bus, step=step) for step in steps]
+        self._bus = bus
+        self._steps = steps
+        self._running = {step.name: asyncio.Semaphore(step.concurrency * _CRATES_AT_ONCE) for step in steps}
+        self._pools: dict[str, list[_Pool]] = {}
+        self._watcher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Apply the consumers' configuration and start to read."""
-        for pool in self._pools:
-            await pool.start()
+        """Start to read, crate by crate."""
+        crates = Crates(bus=self._bus, found=self._serve)
+        self._watcher = asyncio.create_task(crates.follow(), name=f"{self._bus.role}-crates")
 
     async def stop(self, grace_s: float) -> None:
         """Stop reading, let work in hand finish, give the rest back.
@@ -92,7 +105,18 @@ class StepRunner:
         Args:
             grace_s: Seconds to wait for work in hand.
         """
-        await asyncio.gather(*(pool.drain(grace_s) for pool in self._pools))
+        if self._watcher is not None:
+            await tasks.cancel([self._watcher])
+        await asyncio.gather(*(pool.drain(grace_s) for pools in self._pools.values() for pool in pools))
+
+    def _serve(self, crate: str) -> None:
+        if crate in self._pools:
+            return
+        self._pools[crate] = [
+            _Pool(bus=self._bus, step=step, crate=crate, running=self._running[step.name]) for step in self._steps
+        ]
+        for pool in self._pools[crate]:
+            pool.start()
 
 
 async def _ensure_consumer(js: JetStreamContext, config: api.ConsumerConfig) -> None:
@@ -125,12 +149,15 @@ class _Turns:
 
 
 class _Pool:
-    """Bounded set of handlers of one step: some run, as many again and more wait, and heartbeats go out for all."""
+    """Handlers of one step and crate: some run, as many again and more wait, and heartbeats go out for all."""
 
-    def __init__(self, *, bus: Bus, step: Step) -> None:
+    def __init__(self, *, bus: Bus, step: Step, crate: str, running: asyncio.Semaphore) -> None:
         self._bus = bus
+        self._failures = LoggedFailures(bus=bus)
         self._step = step
+        self._config = consumer_config(bus.role, step, crate)
         self._running = asyncio.Semaphore(step.concurrency)
+        self._running_in_all = running
         self._capacity = step.concurrency * _HELD_PER_HANDLER
         self._room = asyncio.Event()
         self._draining = False
@@ -139,8 +166,7 @@ class _Pool:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
-        await _ensure_consumer(self._bus.js, consumer_config(self._bus.role, self._step))
+    def start(self) -> None:
         self._loops = [asyncio.create_task(self._read()), asyncio.create_task(self._beat())]
 
     async def drain(self, grace_s: float) -> None:
@@ -151,12 +177,11 @@ class _Pool:
         await tasks.cancel(self._tasks)
 
     async def _read(self) -> None:
-        config = consumer_config(self._bus.role, self._step)
         while True:
             try:
-                await _ensure_consumer(self._bus.js, config)
+                await _ensure_consumer(self._bus.js, self._config)
                 subscription = await self._bus.js.pull_subscribe_bind(
-                    consumer=str(config.durable_name), stream=topology.KNOWLEDGE
+                    consumer=str(self._config.durable_name), stream=topology.KNOWLEDGE
                 )
                 await self._fetch(subscription)
             except (NatsError, OSError) as error:
@@ -168,17 +193,20 @@ class _Pool:
                 await asyncio.sleep(_RESUBSCRIBE_S)
 
     async def _fetch(self, subscription: JetStreamContext.PullSubscription) -> None:
+        timeout_s = _FETCH_TIMEOUT_S
         while True:
             # Half of them at once: a fetch costs the same for one message as for many.
             while len(self._held) > self._capacity // 2:
                 self._room.clear()
                 await self._room.wait()
             try:
-                messages = await subscription.fetch(self._capacity - len(self._held), timeout=_FETCH_TIMEOUT_S)
+                messages = await subscription.fetch(self._capacity - len(self._held), timeout=timeout_s)
             except TimeoutError:
                 # Also proves that the consumer is still there: a lost one raises another error.
                 await subscription.consumer_info()
+                timeout_s = min(2 * timeout_s, _IDLE_TIMEOUT_S)
                 continue
+            timeout_s = _FETCH_TIMEOUT_S
             for message in messages:
                 self._held[id(message)] = message
                 task = asyncio.create_task(self._run(message))
@@ -198,10 +226,10 @@ class _Pool:
         try:
             event = decode_message(message)
             if isinstance(event, Poison):
-                await failures.record_poison(self._bus, event)
+                await self._failures.record_poison(event)
                 await message.term()
                 return
-            async with self._running:
+            async with self._running, self._running_in_all:
                 if self._draining:
                     await message.nak()
                     return
@@ -216,8 +244,14 @@ class _Pool:
             self._held.pop(id(message), None)
             self._room.set()
 
-    async def _handle(self, event: Event, message: Msg) -> None:
+    async def _handle(self, read: Event, message: Msg) -> None:
+        event = read
         try:
+            handed = await retries.handed_over(self._bus, self._failures, read)
+            if handed is None or handed.name not in self._step.events:
+                await message.ack()
+                return
+            event = handed
             async with self._turns.of(f"{event.crate}/{event.aggregate}"):
                 with telemetry.handling(self._bus.role, event):
                     await self._step.handle(event)
@@ -229,7 +263,7 @@ class _Pool:
         give_up = outcome(error).settlement is Settlement.GIVE_UP or event.deliveries >= MAX_ATTEMPTS
         telemetry.failed(self._bus.role, event, error, final=give_up)
         if give_up:
-            await failures.record(self._bus, event, error)
+            await self._failures.record(event, error)
             await message.term()
             return
         delay = _DELAYS_S[min(event.deliveries, len(_DELAYS_S)) - 1]

@@ -1,16 +1,20 @@
-"""The two streams and their configuration, owned by us and applied at start."""
+"""The connection to the log, and its two streams with their configuration, owned by us and applied at start."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import secrets
 
+import nats
+from nats.aio.client import Client
 from nats.js import JetStreamContext, api
 from nats.js.errors import BadRequestError, NotFoundError
 
 from services import topology
-from services.kernel.errors import Corrupt
+from services.kernel.errors import Corrupt, Unavailable
 
+_log = logging.getLogger("affidavit.bus")
 _INCARNATION = "affidavit-incarnation"
 _NAME_IN_USE = 10058
 DEDUP_WINDOW_S = 120
@@ -109,3 +113,29 @@ def _drifted(found: api.StreamConfig, wanted: api.StreamConfig) -> bool:
         "metadata"
     }
     return any(getattr(found, name) != getattr(wanted, name) for name in ours)
+
+
+async def connect(url: str, role: str) -> Client:
+    """Connect to nats-server, and again whenever the connection is lost.
+
+    Args:
+        url: NATS URL.
+        role: Role that the connection is named after.
+
+    Returns:
+        The connection.
+
+    Raises:
+        Unavailable: When the server doesn't answer.
+    """
+
+    async def report(error: Exception) -> None:
+        # nats-py reports a denied publish or a lost connection only here.
+        _log.warning("nats-server at %s: %s; what can be repeated is", url, type(error).__name__)
+
+    try:
+        return await nats.connect(
+            url, name=f"affidavit-{role}", max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=report
+        )
+    except (OSError, nats.errors.Error) as error:
+        raise Unavailable(f"nats-server at {url} doesn't answer: start it, or correct the address") from error

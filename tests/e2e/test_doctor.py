@@ -11,8 +11,12 @@ import sysconfig
 import time
 from pathlib import Path
 
+import grpc
 import pytest
+from affidavit.ingest.v1.ingest_service_pb2 import ReadDocumentRequest
+from affidavit.ingest.v1.ingest_service_pb2_grpc import IngestServiceStub
 
+from services.embedded.folder import Endpoints
 from tests.e2e.commands import let_through, result, run, up
 
 
@@ -119,3 +123,41 @@ def test_an_orphaned_process(used: Path) -> None:
         orphan.wait()
     assert list(found) == ["orphaned process"]
     assert f"pid {orphan.pid}" in found["orphaned process"]
+
+
+def test_a_damaged_pack_a_failed_document_and_what_to_do(tmp_path: Path) -> None:
+    let_through(tmp_path)
+    data, note = tmp_path / "data", tmp_path / "note.txt"
+    note.write_text("The depot opens at seven.")
+    with up(data):
+        document = result("ingest", str(note), data_dir=data)["documents"][0]["document_id"]
+        (pack,) = (data / "blobs" / "main").glob(f"*/{document},1,source,*")
+        pack.write_bytes(pack.read_bytes()[:-1] + b"!")
+        assert findings(data) == {}
+        found = findings(data, "--packs")
+        assert list(found) == ["pack"]
+        assert document in found["pack"]
+        # Whoever reads the original finds the damage and marks the document.
+        with grpc.insecure_channel(Endpoints.read(data).listen) as channel:
+            reading = IngestServiceStub(channel).ReadDocument(
+                ReadDocumentRequest(crate_id="main", document_id=document)
+            )
+            with pytest.raises(grpc.RpcError):
+                next(reading)
+        named = findings(data)["failures"]
+        assert "note.txt" in named
+        assert "ingest the document again" in named
+        (failure,) = result("failures", "list", data_dir=data)
+        number = failure["failure_id"]
+        assert failure["state"] == "FAILURE_STATE_OPEN"
+        refused = run("failures", "retry", number, data_dir=data)
+        assert (refused.returncode, "still gone or damaged" in refused.stderr) == (3, True)
+        assert result("ingest", str(note), data_dir=data)["outcomes"] == {"rechunked": 1}
+        assert "seven" in result("ask", "When does the depot open?", data_dir=data)["text"]
+        assert findings(data) == {}
+        listed = run("failures", "list", data_dir=data).stdout
+        assert number in listed
+        assert "superseded at" in listed
+        assert result("failures", "list", "--open", data_dir=data) == []
+        assert result("failures", "drop", "--all", data_dir=data) == []
+        assert run("failures", "drop", data_dir=data).returncode == 3

@@ -15,6 +15,7 @@ from services.ingest.domain.documents import Prepared
 from services.ingest.domain.headers import Header
 from services.ingest.domain.normalize import InvalidDocument
 from services.kernel.errors import Unavailable
+from services.kernel.turns import FairTurns
 
 _PIECE_BYTES: Final = 1024 * 1024
 # Not run as a module: what is pickled must be of the same classes at both ends.
@@ -35,7 +36,7 @@ class ProcessPreparer:
         self._thread_above = thread_above_bytes
         self._process_above = process_above_bytes
         self._recycle_above = recycle_above_bytes
-        self._turn = asyncio.Lock()
+        self._turns = FairTurns(total=1, per_crate=1)
         self._process: Process | None = None
 
     async def prepare(self, crate_id: str, header: Header, body: bytes) -> Prepared:
@@ -45,7 +46,7 @@ class ProcessPreparer:
             return reader.read(task, body)
         if len(body) <= self._process_above:
             return await asyncio.to_thread(reader.read, task, body)
-        async with self._turn:
+        async with self._turns.of(crate_id):
             return await self._in_process(task, body)
 
     async def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from services.ingest.domain.chunking import ChunkSettings
 from services.ingest.domain.documents import Form, Held, Manifest, Pack, PutOutcome, Status
-from services.ingest.domain.lifecycle import DocumentState, Failed, RevisionState
+from services.ingest.domain.lifecycle import DocumentState, Failed, FailureState, RevisionState
 from services.ingest.domain.providers import Provider, ProviderKind, ProviderRole
 from services.ingest.domain.settings import (
     AnswerMode,
@@ -18,7 +18,7 @@ from services.ingest.domain.settings import (
     RetrievalMode,
     RetrievalStrategy,
 )
-from services.ingest.domain.values import CrateRow, CrateView, DocumentView, JobRow, PutState, Submitted
+from services.ingest.domain.values import CrateRow, CrateView, DocumentView, FailureView, JobRow, PutState, Submitted
 
 Row = Mapping[str, Any]
 # Sorts after every name that a document can have.
@@ -172,6 +172,7 @@ def revision_state(row: Row, *, manifest: bool) -> RevisionState:
         records=row["records"],
         indexed_at=row["indexed_at"],
         failure=row["failure"],
+        damaged=row["damaged"],
     )
 
 
@@ -246,4 +247,16 @@ def failure(row: Row) -> Failed:
         attempts=row["attempts"],
         failed_at=row["failed_at"],
         own=row["own"],
+        retry=row["retry"],
+    )
+
+
+def failure_view(row: Row) -> FailureView:
+    """Read a failure and what became of it."""
+    return FailureView(
+        failure=failure(row),
+        source_id=row["source_id"],
+        state=FailureState(row["state"]),
+        settled_position=row["settled_position"],
+        settled_at=row["settled_at"],
     )

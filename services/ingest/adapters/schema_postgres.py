@@ -112,7 +112,16 @@ alter table revisions alter manifest set statistics 0, alter content_digest set 
     alter failure set statistics 0;
 """
 
-MIGRATIONS: Final = (_FIRST, _NO_SAMPLES)
+# What becomes of a failure, and revisions whose packs were found gone or damaged.
+_FAILURES: Final = """
+alter table failures add state text not null default 'open', add settled_position bigint not null default 0,
+    add settled_at timestamptz, add retry bigint not null default 0;
+create index failures_open on failures (crate_id, failure_id) where state = 'open';
+create index failures_by_document on failures (crate_id, document_id) where state = 'open';
+alter table revisions add damaged boolean not null default false;
+"""
+
+MIGRATIONS: Final = (_FIRST, _NO_SAMPLES, _FAILURES)
 _DOCUMENT: Final = ("crate_id", "document_id")
 _REVISION: Final = (*_DOCUMENT, "revision")
 TABLES: Final = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Final
 
 from services.ingest.codec import content
 from services.ingest.domain.documents import Manifest, Pack
@@ -47,6 +48,26 @@ class PackSources:
         """See `Sources`."""
         return await self._part(at, source, content.RAW)
 
+    async def intact(self, at: SourceAddress, source: Pack) -> bool:
+        """See `Sources`."""
+        sound = True
+        try:
+            await self._packs.read(_prefix(at), source.id)
+        except (NotFound, Corrupt):
+            sound = False
+        for step in _LATER_STEPS:
+            prefix = f"{at.crate_id}/{at.document_id}/{at.revision}/{step}"
+            try:
+                for pack_id in await self._packs.ids(prefix):
+                    await self._packs.read(prefix, pack_id)
+            except Corrupt:
+                await self._packs.erase(prefix)
+                sound = False
+            except NotFound:
+                # Erased meanwhile.
+                sound = False
+        return sound
+
     async def erase(self, crate_id: str, document_id: str, revision: int, *, whole: bool) -> None:
         """See `Sources`."""
         document = f"{crate_id}/{document_id}"
@@ -74,6 +95,10 @@ class PackSources:
         if name not in parts:
             raise Corrupt(f"the source pack of {at.document_id} revision {at.revision} has no part {name!r}")
         return parts[name]
+
+
+# What the chunker and the embedder write below the same revision.
+_LATER_STEPS: Final = ("chunks", "vectors")
 
 
 def _prefix(at: SourceAddress) -> str:

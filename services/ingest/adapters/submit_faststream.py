@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from faststream.message import StreamMessage
@@ -21,7 +21,7 @@ _PENDING_MESSAGES: Final = 512
 _PENDING_BYTES: Final = 64 * 1024 * 1024
 _GRACE_S: Final = 2.0
 
-Answer = Callable[[str, bytes], Awaitable[bytes]]
+Answer = Callable[[str, bytes, Mapping[str, str]], Awaitable[bytes]]
 
 
 class SubmitSubject:
@@ -32,7 +32,7 @@ class SubmitSubject:
 
         Args:
             url: Of the NATS server.
-            answer: Carries out one event: crate and payload to reply.
+            answer: Carries out one event: crate, payload and headers (names in lower case) to reply.
             concurrency: Events in work at once.
         """
         self._broker = NatsBroker(
@@ -49,11 +49,11 @@ class SubmitSubject:
             f"{topology.SUBMIT_SUBJECT}.*",
             queue=_QUEUE,
             max_workers=concurrency,
-            decoder=_crate_and_payload,
+            decoder=_request,
             pending_msgs_limit=_PENDING_MESSAGES,
             pending_bytes_limit=_PENDING_BYTES,
         )
-        async def serve(request: tuple[str, bytes]) -> NatsResponse:
+        async def serve(request: tuple[str, bytes, dict[str, str]]) -> NatsResponse:
             return NatsResponse(await answer(*request), headers={"content-type": CONTENT_TYPE})
 
     async def run(self) -> None:
@@ -65,5 +65,7 @@ class SubmitSubject:
             await self._broker.stop()
 
 
-async def _crate_and_payload(message: StreamMessage[Msg]) -> tuple[str, bytes]:
-    return message.raw_message.subject.rsplit(".", 1)[-1], message.raw_message.data
+async def _request(message: StreamMessage[Msg]) -> tuple[str, bytes, dict[str, str]]:
+    raw = message.raw_message
+    headers = {name.lower(): value for name, value in (raw.headers or {}).items()}
+    return raw.subject.rsplit(".", 1)[-1], raw.data, headers

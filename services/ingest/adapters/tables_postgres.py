@@ -15,13 +15,14 @@ from services.ingest.domain.values import (
     Counts,
     CrateView,
     DocumentView,
-    Fact,
     FailureView,
     JobRow,
     Page,
+    Placed,
     PutState,
     Selection,
     UnderWay,
+    Usage,
 )
 from services.kernel.db import Database, advance
 from services.kernel.errors import Unavailable
@@ -79,7 +80,17 @@ where d.crate_id = $1 and d.status = 'pending' and ($2 = '' or d.job_id = $2)
 _FAILURES: Final = """
 select f.*, coalesce(d.source_id, '') source_id from failures f
 left join documents d using (crate_id, document_id)
-where f.crate_id = $1 and f.failure_id < $2 and d.status is distinct from 'erased' order by f.failure_id desc limit $3
+where f.crate_id = $1 and f.failure_id < $2 and (f.state = 'open' or not $4) and d.status is distinct from 'erased'
+order by f.failure_id desc limit $3
+"""
+_USAGE: Final = """
+select (select count(*) from documents where crate_id = $1 and status <> 'erased') documents,
+    (select coalesce(sum(source_bytes), 0)::bigint from revisions where crate_id = $1) size_bytes
+"""
+_FAILURE: Final = """
+select f.*, coalesce(d.source_id, '') source_id from failures f
+left join documents d using (crate_id, document_id)
+where f.crate_id = $1 and f.failure_id = $2
 """
 _NEWEST: Final = 2**62
 
@@ -135,12 +146,12 @@ class PostgresTables:
         return await self._database.position(projection, self._incarnation[projection])
 
     @_answering
-    async def apply(self, projection: str, position: int, facts: Sequence[Fact]) -> None:
+    async def apply(self, projection: str, position: int, facts: Sequence[Placed]) -> None:
         """See `Tables`."""
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_LOCK)
             stored = await connection.fetchval("select position from positions where projection = $1", projection) or 0
-            fresh = [fact for fact in facts if fact.position > stored]
+            fresh = [placed.fact for placed in facts if placed.place > stored]
             if fresh:
                 await writer_postgres.write(connection, fresh)
             await advance(connection, projection, position, self._incarnation[projection])
@@ -228,13 +239,27 @@ class PostgresTables:
         )
 
     @_answering
-    async def failures(self, crate_id: str, page: Page) -> tuple[tuple[FailureView, ...], tuple[str, ...]]:
+    async def usage(self, crate_id: str) -> Usage:
+        """See `Tables`."""
+        row = await self._pool.fetchrow(_USAGE, crate_id)
+        return Usage(row["documents"], row["size_bytes"])
+
+    @_answering
+    async def failure(self, crate_id: str, failure_id: int) -> FailureView | None:
+        """See `Tables`."""
+        row = await self._pool.fetchrow(_FAILURE, crate_id, min(failure_id, _NEWEST))
+        return rows.failure_view(row) if row else None
+
+    @_answering
+    async def failures(
+        self, crate_id: str, page: Page, *, open_only: bool
+    ) -> tuple[tuple[FailureView, ...], tuple[str, ...]]:
         """See `Tables`."""
         before = int(page.after[0]) if page.after else _NEWEST
-        found = await self._pool.fetch(_FAILURES, crate_id, before, page.size + 1)
+        found = await self._pool.fetch(_FAILURES, crate_id, before, page.size + 1, open_only)
         shown = found[: page.size]
         more = len(found) > page.size
-        views = tuple(FailureView(rows.failure(row), row["source_id"]) for row in shown)
+        views = tuple(map(rows.failure_view, shown))
         return views, (str(shown[-1]["failure_id"]),) if more else ()
 
 

@@ -19,6 +19,7 @@ from services.ingest.domain.lifecycle import (
     Key,
     Retired,
     RevisionState,
+    Settled,
     fold,
 )
 from services.ingest.domain.providers import ProviderRole
@@ -30,11 +31,13 @@ insert into crates values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9)
 on conflict (crate_id) do update set revision = excluded.revision, settings = excluded.settings,
     providers = excluded.providers, max_input_chars = excluded.max_input_chars,
     configured_at = excluded.configured_at, position = excluded.position
+where crates.position < excluded.position
 """
 _JOB: Final = """
 insert into jobs values ($1, $2, $3, $4, $5, $6)
 on conflict (crate_id, job_id) do update set size_chars = excluded.size_chars,
     overlap_chars = excluded.overlap_chars, position = excluded.position
+where jobs.position < excluded.position
 """
 # A document, its current revision, and what the index reported of it, in one row.
 _DOCUMENTS: Final = """
@@ -42,14 +45,15 @@ select k.crate_id, k.document_id, d.revision current, d.ended, d.sequence, d.pos
     (select jsonb_object_agg(p.revision, p.applied) from reported p
      where p.crate_id = k.crate_id and p.document_id = k.document_id) reported,
     r.revision, r.position, r.source_pack, r.source_bytes, r.size_chars, r.overlap_chars, r.settings_digest, r.form,
-    r.effective_at, r.ingested_at, r.chunks, r.embedded_at, r.records, r.indexed_at, r.failure
+    r.effective_at, r.ingested_at, r.chunks, r.embedded_at, r.records, r.indexed_at, r.failure, r.damaged
 from unnest($1::text[], $2::text[]) k (crate_id, document_id)
 left join documents d using (crate_id, document_id)
 left join revisions r on r.crate_id = d.crate_id and r.document_id = d.document_id and r.revision = d.revision
 """
 _REVISIONS: Final = """
 select crate_id, document_id, revision, position, source_pack, source_bytes, size_chars, overlap_chars,
-    settings_digest, form, effective_at, ingested_at, chunks, embedded_at, records, indexed_at, failure
+    settings_digest, form, effective_at, ingested_at, chunks, embedded_at, records, indexed_at, failure,
+    damaged
 from revisions join unnest($1::text[], $2::text[], $3::int[]) k (crate_id, document_id, revision)
 using (crate_id, document_id, revision)
 """
@@ -77,7 +81,7 @@ _BURY_REVISIONS: Final = "delete from revisions where crate_id = $1 and document
 # What failed before the erasure is nobody's business any more.
 _BURY_FAILURES: Final = "delete from failures where crate_id = $1 and document_id = $2 and failure_id < $3"
 _PUT_REVISION: Final = """
-insert into revisions values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+insert into revisions values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 on conflict (crate_id, document_id, revision) do update set position = excluded.position,
     source_pack = excluded.source_pack, source_bytes = excluded.source_bytes, size_chars = excluded.size_chars,
     overlap_chars = excluded.overlap_chars, settings_digest = excluded.settings_digest, form = excluded.form,
@@ -86,10 +90,10 @@ on conflict (crate_id, document_id, revision) do update set position = excluded.
     content_digest = case when excluded.manifest is null then revisions.content_digest
         else excluded.content_digest end,
     chunks = excluded.chunks, embedded_at = excluded.embedded_at, records = excluded.records,
-    indexed_at = excluded.indexed_at, failure = excluded.failure
+    indexed_at = excluded.indexed_at, failure = excluded.failure, damaged = excluded.damaged
 """
 _MOVE_REVISION: Final = """
-update revisions set chunks = $4, embedded_at = $5, records = $6, indexed_at = $7, failure = $8
+update revisions set chunks = $4, embedded_at = $5, records = $6, indexed_at = $7, failure = $8, damaged = $9
 where crate_id = $1 and document_id = $2 and revision = $3
 """
 _REPORT: Final = """
@@ -97,7 +101,19 @@ insert into reported values ($1, $2, $3, $4) on conflict (crate_id, document_id,
 do update set applied = greatest(reported.applied, excluded.applied)
 """
 _FAILURE: Final = """
-insert into failures values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict do nothing
+insert into failures (crate_id, failure_id, document_id, revision, service, stream, event_position, code, reason,
+    attempts, failed_at, own, retry)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) on conflict do nothing
+"""
+_SETTLE: Final = """
+update failures set state = $3, settled_position = $4, settled_at = $5
+where crate_id = $1 and failure_id = $2 and state = 'open'
+"""
+_ANY_OPEN: Final = "select exists (select from failures where state = 'open')"
+# Only failures before the fact: what comes later in the log must not depend on where batches are cut.
+_SUPERSEDE: Final = """
+update failures set state = 'superseded', settled_position = $3
+where crate_id = $1 and document_id = $2 and state = 'open' and failure_id < $3
 """
 _SUBMISSION: Final = "insert into submissions values ($1, $2, $3, $4, $5, $6) on conflict do nothing"
 
@@ -113,9 +129,17 @@ async def write(connection: PoolConnectionProxy[Any], facts: Sequence[Fact]) -> 
     jobs = [fact for fact in facts if isinstance(fact, JobRow)]
     failures = [fact for fact in facts if isinstance(fact, Failed)]
     about = [fact for fact in facts if not isinstance(fact, CrateRow | JobRow) and fact.document_id]
+    # Failures are rare: a batch without any costs one question more.
+    may_supersede = bool(failures) or await connection.fetchval(_ANY_OPEN)
     await _many(connection, _CRATE, [_crate(crate) for crate in crates])
     await _many(connection, _JOB, [_job(job) for job in jobs])
     await _many(connection, _FAILURE, [_failure(fact) for fact in failures])
+    for fact in facts:
+        if isinstance(fact, Settled):
+            arguments = (fact.crate_id, fact.failure_id, fact.state, fact.position, fact.settled_at)
+            await connection.execute(_SETTLE, *arguments)
+        elif isinstance(fact, Ingested | Retired | Erased) and may_supersede:
+            await connection.execute(_SUPERSEDE, fact.crate_id, fact.document_id, fact.position)
     if about:
         await _write_documents(connection, about)
 
@@ -226,7 +250,7 @@ def _content(revision: RevisionState) -> tuple[object, ...]:
 
 def _pipeline(revision: RevisionState) -> tuple[object, ...]:
     failure = rows.text(revision.failure)
-    return (revision.chunks, revision.embedded_at, revision.records, revision.indexed_at, failure)
+    return (revision.chunks, revision.embedded_at, revision.records, revision.indexed_at, failure, revision.damaged)
 
 
 def _state(state: DocumentState) -> tuple[int, str, str | None, int, int]:
@@ -284,4 +308,5 @@ def _failure(fact: Failed) -> tuple[object, ...]:
         fact.attempts,
         fact.failed_at,
         fact.own,
+        fact.retry,
     )

@@ -11,11 +11,22 @@ from affidavit.event.v1 import envelope_pb2
 from affidavit.index.v1.index_events_pb2 import RevisionIndexed
 from affidavit.ingest.v1 import ingest_events_pb2 as pb
 
+from services import topology
 from services.ingest.codec import configuration
 from services.ingest.codec.configuration import moment, timestamp
 from services.ingest.domain.chunking import ChunkSettings
 from services.ingest.domain.documents import Form, Manifest, Pack, PutDecision, PutOutcome, submission_of
-from services.ingest.domain.lifecycle import Chunked, Embedded, Erased, Failed, Indexed, Ingested, Retired
+from services.ingest.domain.lifecycle import (
+    Chunked,
+    Embedded,
+    Erased,
+    Failed,
+    FailureState,
+    Indexed,
+    Ingested,
+    Retired,
+    Settled,
+)
 from services.ingest.domain.refusals import Refused
 from services.ingest.domain.values import CrateRow, Fact, JobRow
 from services.kernel.envelope import Event
@@ -23,6 +34,7 @@ from services.kernel.envelope import Event
 OWN_SERVICE: Final = "ingest"
 CRATE_AGGREGATE: Final = "crate"
 _JOB_PREFIX: Final = "job-"
+_FAILURE_PREFIX: Final = "failure-"
 KNOWLEDGE_EVENTS: Final = (
     "CrateConfigured",
     "JobConfigured",
@@ -32,6 +44,8 @@ KNOWLEDGE_EVENTS: Final = (
     "DocumentChunked",
     "RecordsEmbedded",
     "TaskFailed",
+    "TaskRetried",
+    "TaskDropped",
 )
 SIGNAL_EVENTS: Final = ("RevisionIndexed",)
 FORMS: Final = {
@@ -191,8 +205,8 @@ def fact(event: Event, manifest: Manifest | None = None) -> Fact:
             return job_row(event.crate, event.position, message)
         case pb.DocumentRetired() | pb.DocumentErased() as message:
             return _ended(event, message)
-        case envelope_pb2.TaskFailed() as message:
-            return _failed(event, message)
+        case envelope_pb2.TaskFailed() | envelope_pb2.TaskRetried() | envelope_pb2.TaskDropped() as message:
+            return _task(event, message)
         case DocumentChunked() | RecordsEmbedded() | RevisionIndexed() as message:
             return _step(event, message)
         case _:
@@ -252,4 +266,82 @@ def _failed(event: Event, message: envelope_pb2.TaskFailed) -> Failed:
         attempts=message.attempts,
         failed_at=moment("failed_at", message.failed_at),
         own=event.service == OWN_SERVICE,
+        retry=message.retry,
+    )
+
+
+def _task(
+    event: Event, message: envelope_pb2.TaskFailed | envelope_pb2.TaskRetried | envelope_pb2.TaskDropped
+) -> Failed | Settled:
+    if isinstance(message, envelope_pb2.TaskFailed):
+        return _failed(event, message)
+    retried = isinstance(message, envelope_pb2.TaskRetried)
+    return Settled(
+        crate_id=event.crate,
+        document_id=message.document_id,
+        position=event.position,
+        revision=message.revision,
+        failure_id=message.failure_id,
+        service=message.service,
+        state=FailureState.RETRIED if retried else FailureState.DROPPED,
+        settled_at=event.time,
+        event_position=message.position if isinstance(message, envelope_pb2.TaskRetried) else 0,
+    )
+
+
+def failure_aggregate(failure_id: int) -> str:
+    """Aggregate of what becomes of a failure: not its document's, whose writers expect only each other."""
+    return f"{_FAILURE_PREFIX}{failure_id}"
+
+
+def task_retried(failed: Failed, now: datetime) -> envelope_pb2.TaskRetried:
+    """Write that a task is handed to its role again."""
+    return envelope_pb2.TaskRetried(
+        failure_id=failed.position,
+        service=failed.service,
+        stream=failed.stream,
+        position=failed.event_position,
+        document_id=failed.document_id,
+        revision=failed.revision,
+        retried_at=timestamp(now),
+    )
+
+
+def task_dropped(failed: Failed, now: datetime) -> envelope_pb2.TaskDropped:
+    """Write that a task isn't wanted any more."""
+    return envelope_pb2.TaskDropped(
+        failure_id=failed.position,
+        service=failed.service,
+        document_id=failed.document_id,
+        revision=failed.revision,
+        dropped_at=timestamp(now),
+    )
+
+
+def pack_lost(
+    document_id: str, revision: int, *, position: int, code: str, reason: str, now: datetime
+) -> envelope_pb2.TaskFailed:
+    """Write that the source pack of a revision was found gone or damaged.
+
+    Args:
+        document_id: Document.
+        revision: Revision.
+        position: Of its DocumentIngested.
+        code: Outcome, "corrupt" or "not_found".
+        reason: What was found and what to do.
+        now: Aware, UTC.
+
+    Returns:
+        The event's body.
+    """
+    return envelope_pb2.TaskFailed(
+        service=OWN_SERVICE,
+        stream=topology.KNOWLEDGE,
+        position=position,
+        document_id=document_id,
+        revision=revision,
+        code=code,
+        reason=reason,
+        attempts=1,
+        failed_at=timestamp(now),
     )

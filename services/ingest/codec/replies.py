@@ -9,7 +9,7 @@ from services.ingest.codec import configuration, facts
 from services.ingest.codec.configuration import inverse, timestamp
 from services.ingest.codec.requests import STATUSES
 from services.ingest.domain.documents import PutOutcome, Status
-from services.ingest.domain.lifecycle import RevisionState
+from services.ingest.domain.lifecycle import FailureState, RevisionState
 from services.ingest.domain.values import Counts, CrateView, DocumentView, FailureView, JobRow, PutResult
 
 OUTCOMES = {
@@ -105,10 +105,21 @@ def progress(counts: Counts) -> pb.WatchProgressResponse:
     )
 
 
+FAILURE_STATES = {
+    pb.FAILURE_STATE_OPEN: FailureState.OPEN,
+    pb.FAILURE_STATE_RETRIED: FailureState.RETRIED,
+    pb.FAILURE_STATE_DROPPED: FailureState.DROPPED,
+    pb.FAILURE_STATE_SUPERSEDED: FailureState.SUPERSEDED,
+}
+
+
 def failure(view: FailureView) -> pb.Failure:
     """Write a failure."""
     fact = view.failure
     return pb.Failure(
+        state=inverse(FAILURE_STATES)[view.state],
+        settled_position=view.settled_position,
+        settled_at=timestamp(view.settled_at) if view.settled_at else None,
         failure_id=fact.position,
         source_id=view.source_id,
         task=envelope_pb2.TaskFailed(
@@ -121,5 +132,6 @@ def failure(view: FailureView) -> pb.Failure:
             reason=fact.reason,
             attempts=fact.attempts,
             failed_at=timestamp(fact.failed_at),
+            retry=fact.retry,
         ),
     )

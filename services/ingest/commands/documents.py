@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from google.protobuf.message import Message
@@ -12,11 +11,12 @@ from google.protobuf.message import Message
 from services.ingest.codec import facts
 from services.ingest.commands.log import ATTEMPTS, Decided, Journal, contended
 from services.ingest.commands.outcomes import outcomes
+from services.ingest.commands.quotas import Quotas
 from services.ingest.domain import documents, headers
 from services.ingest.domain.chunking import ChunkSettings, limited
-from services.ingest.domain.documents import Held, Manifest, Prepared, PutDecision, PutOutcome
+from services.ingest.domain.documents import Held, Manifest, Prepared, PutDecision, PutOutcome, Status
 from services.ingest.domain.headers import Header
-from services.ingest.domain.values import EndResult, PutResult, PutState, SourceAddress, Submitted
+from services.ingest.domain.values import EndResult, PutResult, PutState, SourceAddress, Submitted, Usage
 from services.ingest.ports import Preparer, Sources, Tables
 from services.kernel.errors import NotFound
 
@@ -46,7 +46,7 @@ class Documents:
         sources: Sources,
         preparer: Preparer,
         clock: Callable[[], datetime],
-        max_in_flight: int,
+        quotas: Quotas,
     ) -> None:
         """Keep what the commands need.
 
@@ -56,14 +56,14 @@ class Documents:
             sources: Packs.
             preparer: Reads bodies.
             clock: Aware, UTC.
-            max_in_flight: Puts in work at once; others wait for their turn.
+            quotas: Of each crate; they also share out the turns.
         """
         self._journal = journal
         self._tables = tables
         self._sources = sources
         self._preparer = preparer
         self._clock = clock
-        self._turns = asyncio.Semaphore(max_in_flight)
+        self._quotas = quotas
         self._secrets: dict[str, bytes] = {}
 
     async def identify(self, crate_id: str, source_id: str) -> str:
@@ -104,9 +104,10 @@ class Documents:
             Rejected: When header or body can't be used.
             NotFound: When there is no such crate or job.
             Conflict: When others keep changing the document.
+            Exhausted: When a quota of the crate is used up; nothing was written.
             Unavailable: When log, packs or tables don't answer.
         """
-        async with self._turns:
+        async with self._quotas.turn(crate_id):
             with outcomes():
                 checked, notices = headers.check_header(header)
             document_id = await self.identify(crate_id, checked.source_id)
@@ -157,9 +158,14 @@ class Documents:
         for _ in range(ATTEMPTS):
             chunking, notices = _chunking(put.header, state)
             decision = documents.decide_put(state.held, digest=put.digest, chunking=chunking)
+            if decision.outcome is PutOutcome.UNCHANGED and not await self._intact(put, state.held):
+                damaged = replace(state.held, status=Status.FAILED) if state.held else None
+                decision = documents.decide_put(damaged, digest=put.digest, chunking=chunking)
             position = state.held.position if state.held else None
             if decision.outcome is not PutOutcome.UNCHANGED:
-                position = await self._record_put(put, state.held, decision, chunking)
+                async with self._quotas.room(put.crate_id, _adds(put, state.held, decision)) as room:
+                    position = await self._record_put(put, state.held, decision, chunking)
+                    room.taken = position is not None
             elif not await self._knows(put.crate_id, put.document_id, state.held):
                 position = None
             if position is not None:
@@ -175,6 +181,12 @@ class Documents:
             if state.submitted is not None:
                 return _repeated(state.submitted)
         raise contended(f"document {put.header.source_id!r}")
+
+    async def _intact(self, put: _Put, held: Held | None) -> bool:
+        """Whether what was stored of an unchanged document can still be read: putting it again mends it otherwise."""
+        if held is None or held.source is None or held.status is Status.PENDING:
+            return True
+        return await self._sources.intact(SourceAddress(put.crate_id, put.document_id, held.revision), held.source)
 
     async def _record_put(
         self, put: _Put, held: Held | None, decision: PutDecision, chunking: ChunkSettings
@@ -279,6 +291,13 @@ def _chunking(header: Header, state: PutState) -> tuple[ChunkSettings, tuple[str
         f"the embedding provider takes at most {state.max_input_chars} characters"
     )
     return chunking, (notice,)
+
+
+def _adds(put: _Put, held: Held | None, decision: PutDecision) -> Usage:
+    """What a put adds to what its crate uses."""
+    is_new = held is None or held.status is Status.ERASED
+    size_bytes = 0 if decision.reuses_source else len(put.body) + len(put.prepared.normalized)
+    return Usage(int(is_new), size_bytes)
 
 
 def _repeated(done: Submitted) -> PutResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from services.ingest.domain.chunking import ChunkSettings
@@ -99,6 +100,7 @@ class Failed:
         position: Of the TaskFailed itself: its name.
         event_position: Of the event that could not be handled.
         own: True when ingest itself recorded it, among the facts of the document's aggregate.
+        retry: Position of the TaskRetried that the attempt was for, 0 for the first.
     """
 
     crate_id: str
@@ -113,6 +115,7 @@ class Failed:
     attempts: int
     failed_at: datetime
     own: bool
+    retry: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +129,40 @@ class Indexed:
     applied: int
 
 
-DocumentFact = Ingested | Retired | Erased | Chunked | Embedded | Failed | Indexed
+class FailureState(StrEnum):
+    """What became of a failure; whether a retry helped shows at the document."""
+
+    OPEN = "open"
+    RETRIED = "retried"
+    DROPPED = "dropped"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """TaskRetried or TaskDropped.
+
+    Attributes:
+        failure_id: Position of the TaskFailed.
+        service: Who gave up.
+        event_position: Of the event that could not be handled, for a retry.
+    """
+
+    crate_id: str
+    document_id: str
+    position: int
+    revision: int
+    failure_id: int
+    service: str
+    state: FailureState
+    settled_at: datetime
+    event_position: int = 0
+
+
+DocumentFact = Ingested | Retired | Erased | Chunked | Embedded | Failed | Settled | Indexed
+# A pack that its readers found gone or damaged is a failure even where the revision had become searchable before.
+_READERS: Final = ("ingest", "index")
+_LOST: Final = ("corrupt", "not_found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +177,7 @@ class RevisionState:
         records: Records that have vectors.
         indexed_at: Position that the index had applied when it reported the revision, 0 before.
         failure: What a role gave up on, empty for nothing.
+        damaged: True when that is a pack which was gone or damaged after the revision had been embedded.
     """
 
     revision: int
@@ -157,10 +194,13 @@ class RevisionState:
     records: int = 0
     indexed_at: int = 0
     failure: str = ""
+    damaged: bool = False
 
     @property
     def status(self) -> Status:
         """Where the pipeline is with it; a failure that was made good is none."""
+        if self.damaged:
+            return Status.FAILED
         if self.embedded_at and self.indexed_at >= self.embedded_at:
             return Status.SEARCHABLE if self.records else Status.EMPTY
         return Status.FAILED if self.failure else Status.PENDING
@@ -220,20 +260,12 @@ def evolve(state: DocumentState, fact: DocumentFact) -> DocumentState:
     match fact:
         case Ingested():
             return _ingested(state, fact)
-        case Retired():
-            return replace(state, ended=Status.RETIRED, sequence=fact.position, position=fact.position)
-        case Erased():
-            return replace(
-                state,
-                revision=max(state.revision, fact.revision),
-                ended=Status.ERASED,
-                sequence=fact.position,
-                position=fact.position,
-                job_id="",
-                revisions={},
-            )
+        case Retired() | Erased():
+            return _ended(state, fact)
         case Failed():
             return _failed(state, fact)
+        case Settled():
+            return _settled(state, fact)
         case Indexed():
             reported = {**state.reported, fact.revision: max(fact.applied, state.reported.get(fact.revision, 0))}
             return _touch(replace(state, reported=reported), fact.revision)
@@ -261,6 +293,10 @@ def fold(states: dict[Key, DocumentState], facts: Iterable[DocumentFact]) -> dic
 
 def _ingested(state: DocumentState, fact: Ingested) -> DocumentState:
     before = state.revisions.get(fact.revision)
+    late = fact.position < state.sequence
+    if late and (before is not None or state.ended is Status.ERASED):
+        # Handed over again although it is known already, or its document is gone.
+        return state
     revision = RevisionState(
         revision=fact.revision,
         position=fact.position,
@@ -272,16 +308,35 @@ def _ingested(state: DocumentState, fact: Ingested) -> DocumentState:
         ingested_at=fact.ingested_at,
         manifest=fact.manifest or (before.manifest if before else None),
     )
+    if late and fact.revision < state.revision:
+        return _touch(replace(state, revisions={**state.revisions, fact.revision: revision}), fact.revision)
     moved = replace(
         state,
         revision=fact.revision,
-        ended=None,
-        sequence=fact.position,
+        ended=state.ended if late else None,
+        sequence=max(state.sequence, fact.position),
         position=fact.position,
         job_id=fact.job_id,
         revisions={**state.revisions, fact.revision: revision},
     )
     return _touch(moved, fact.revision)
+
+
+def _ended(state: DocumentState, fact: Retired | Erased) -> DocumentState:
+    if fact.position < state.sequence:
+        # Handed over again after the document had moved on.
+        return state
+    if isinstance(fact, Retired):
+        return replace(state, ended=Status.RETIRED, sequence=fact.position, position=fact.position)
+    return replace(
+        state,
+        revision=max(state.revision, fact.revision),
+        ended=Status.ERASED,
+        sequence=fact.position,
+        position=fact.position,
+        job_id="",
+        revisions={},
+    )
 
 
 def _step(state: DocumentState, fact: Chunked | Embedded) -> DocumentState:
@@ -304,7 +359,19 @@ def _failed(state: DocumentState, fact: Failed) -> DocumentState:
     overtaken = revision is not None and fact.stream == KNOWLEDGE and fact.event_position < revision.position
     if revision is None or overtaken:
         return state
-    changed = replace(revision, failure=f"{fact.service}: {fact.reason}")
+    lost = fact.service in _READERS and fact.code in _LOST and 0 < revision.embedded_at < fact.position
+    changed = replace(revision, failure=f"{fact.service}: {fact.reason}", damaged=revision.damaged or lost)
+    return replace(state, revisions={**state.revisions, fact.revision: changed})
+
+
+def _settled(state: DocumentState, fact: Settled) -> DocumentState:
+    """A retry sets the work going again; a drop changes nothing of the document."""
+    revision = state.revisions.get(fact.revision)
+    if fact.state is not FailureState.RETRIED or revision is None or fact.event_position < revision.position:
+        return state
+    if not revision.failure.startswith(f"{fact.service}: "):
+        return state
+    changed = replace(revision, failure="", damaged=False)
     return replace(state, revisions={**state.revisions, fact.revision: changed})
 
 

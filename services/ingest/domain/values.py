@@ -7,7 +7,7 @@ from datetime import datetime
 
 from services.ingest.domain.chunking import ChunkSettings
 from services.ingest.domain.documents import Held, Pack, PutOutcome, Status
-from services.ingest.domain.lifecycle import DocumentFact, Failed, RevisionState
+from services.ingest.domain.lifecycle import DocumentFact, Failed, FailureState, RevisionState
 from services.ingest.domain.providers import Provider
 from services.ingest.domain.settings import CrateSettings
 
@@ -189,10 +189,17 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class FailureView:
-    """A failure and the document it is about, where there is one that isn't erased."""
+    """A failure, what became of it, and the document it is about, where there is one that isn't erased.
+
+    Attributes:
+        settled_position: Of the fact that it was retried or dropped, 0 while it is open.
+    """
 
     failure: Failed
     source_id: str
+    state: FailureState = FailureState.OPEN
+    settled_position: int = 0
+    settled_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,4 +215,37 @@ class Page:
     after: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a crate uses of its quotas.
+
+    Attributes:
+        documents: Documents that are not erased.
+        size_bytes: Source packs of all revisions that are kept.
+    """
+
+    documents: int
+    size_bytes: int
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together."""
+        return Usage(self.documents + other.documents, self.size_bytes + other.size_bytes)
+
+    def __sub__(self, other: Usage) -> Usage:
+        """This without the other."""
+        return Usage(self.documents - other.documents, self.size_bytes - other.size_bytes)
+
+
 Fact = CrateRow | JobRow | DocumentFact
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A fact and where in its stream it takes effect.
+
+    Attributes:
+        place: Its own position; for an event that was handed over again the position of that.
+    """
+
+    place: int
+    fact: Fact

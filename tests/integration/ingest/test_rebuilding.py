@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,10 +18,12 @@ from services.ingest.adapters.sources_packs import PackSources
 from services.ingest.adapters.tables_postgres import PostgresTables
 from services.ingest.codec.facts import KNOWLEDGE_EVENTS, SIGNAL_EVENTS
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections
+from services.kernel import retries
 from services.kernel.blobs import FolderBlobs, blob_names
 from services.kernel.db import Database
 from services.kernel.envelope import Event
 from services.kernel.errors import Unavailable
+from services.kernel.failures import LoggedFailures
 from services.kernel.packs import PackStore
 from services.kernel.projections import Projection, ProjectionRunner
 from tests.integration.ingest.ingest_world import Client, Pipeline, World
@@ -54,7 +57,8 @@ class Rebuilt:
             },
         )
         sources = PackSources(packs=PackStore(blobs=blobs))
-        projections = Projections(tables=tables, sources=sources, log=bus)
+        handed_over = partial(retries.handed_over, bus, LoggedFailures(bus=bus))
+        projections = Projections(tables=tables, sources=sources, log=bus, handed_over=handed_over)
         yield cls(database, tables, projections, {DOCUMENTS: [], INDEXED: []})
         await database.close()
         blobs.close()

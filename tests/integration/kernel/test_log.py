@@ -16,6 +16,7 @@ from services.kernel.bus import Bus
 from services.kernel.envelope import Event
 from services.kernel.errors import Conflict, NotFound, Rejected, Unavailable
 from services.kernel.projections import Projection, ProjectionRunner
+from services.kernel.runner import Context
 from services.kernel.steps import Step, StepRunner
 from tests.conftest import ContextFactory
 
@@ -96,6 +97,12 @@ async def test_roles_that_start_at_once_agree_on_the_streams(nats_url: str) -> N
         await bus.close()
 
 
+async def configured(ingest: Context) -> None:
+    """Steps serve the crates that the log knows."""
+    message = ingest_events_pb2.CrateConfigured(revision=1)
+    await ingest.bus.append(crate="main", aggregate="crate", message=message, key="crate:1")
+
+
 async def until(condition: asyncio.Event) -> None:
     await asyncio.wait_for(condition.wait(), 20)
 
@@ -114,6 +121,7 @@ async def test_step_retries_what_may_pass_and_gives_up_what_cannot(context_for: 
         if set(seen) == {"wrong", "later", "fine"} and seen.count("later") == 3:
             done.set()
 
+    await configured(ingest)
     runner = StepRunner(bus=chunker.bus, steps=(Step(name="chunk", events=("DocumentIngested",), handle=handle),))
     await runner.start()
     for name in ("wrong", "later", "fine"):
@@ -125,9 +133,9 @@ async def test_step_retries_what_may_pass_and_gives_up_what_cannot(context_for: 
     assert failed is not None
     assert isinstance(failed.message, envelope_pb2.TaskFailed)
     assert failed.message.reason == "document wrong can't be chunked: send it again"
-    assert failed.message.position == 1
+    assert failed.message.position == 2
     assert seen.count("wrong") == 1
-    info = await chunker.bus.js.consumer_info("KNOWLEDGE", "chunker-chunk")
+    info = await chunker.bus.js.consumer_info("KNOWLEDGE", "chunker-chunk-main")
     assert (info.num_ack_pending, info.num_pending) == (0, 0)
 
 
@@ -139,6 +147,7 @@ async def test_step_records_poison_and_goes_on(context_for: ContextFactory) -> N
         assert event.aggregate == "fine"
         done.set()
 
+    await configured(ingest)
     runner = StepRunner(bus=chunker.bus, steps=(Step(name="chunk", events=("DocumentIngested",), handle=handle),))
     await runner.start()
     await ingest.bus.js.publish("affidavit.k.main.ingest.bad.document_ingested", b"\xff\xff")
@@ -169,6 +178,7 @@ async def test_step_handles_one_aggregate_at_a_time(context_for: ContextFactory)
     for index in range(20):
         name = "even" if index % 2 == 0 else "odd"
         await ingest.bus.append(crate="main", aggregate=name, message=ingested(name, index), key=str(index))
+    await configured(ingest)
     runner = StepRunner(bus=chunker.bus, steps=(Step(name="chunk", events=("DocumentIngested",), handle=handle),))
     await runner.start()
     await until(done)
@@ -263,6 +273,8 @@ async def test_what_was_erased_meanwhile_is_nobody_s_failure(context_for: Contex
     step = Step(name="chunk", events=("DocumentIngested", "DocumentErased"), handle=handle)
     runner = StepRunner(bus=chunker.bus, steps=(step,))
     await runner.start()
+    configured = ingest_events_pb2.CrateConfigured(revision=1)
+    await ingest.bus.append(crate="main", aggregate="crate", message=configured, key="crate:1")
     await ingest.bus.append(crate="main", aggregate="d1", message=ingested("d1"), key="d1:1")
     await until(working)
     gone = ingest_events_pb2.DocumentErased(document_id="d1", revision=1)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 from affidavit.chunker.v1 import chunker_events_pb2
 from affidavit.ingest.v1 import ingest_events_pb2
+from nats.js import api
+from nats.js.errors import NotFoundError
 
 from services.kernel import steps, streams
 from services.kernel.bus import Bus
@@ -15,7 +18,7 @@ from services.kernel.envelope import Event
 from services.kernel.steps import Step, StepRunner
 
 COUNT = 120
-CONSUMER = "chunker-chunk"
+CONSUMER = "chunker-chunk-main"
 
 
 class Instance:
@@ -38,6 +41,9 @@ class Instance:
 @pytest.fixture
 async def ingest(nats_url: str) -> AsyncIterator[Bus]:
     bus = await Bus.connect(nats_url, role="ingest")
+    await bus.append(
+        crate="main", aggregate="crate", message=ingest_events_pb2.CrateConfigured(revision=1), key="crate:1"
+    )
     yield bus
     await bus.close()
 
@@ -64,13 +70,15 @@ async def until(holds: Callable[[], bool]) -> None:
     raise AssertionError("waited too long")
 
 
-async def idle(bus: Bus, within_s: float = 20) -> None:
-    """Wait until the consumer has handed out and settled everything."""
+async def idle(bus: Bus, within_s: float = 20) -> api.ConsumerConfig:
+    """Wait until the consumer is there and has handed out and settled everything."""
     async with asyncio.timeout(within_s):
         while True:
-            info = await bus.js.consumer_info("KNOWLEDGE", CONSUMER)
-            if not info.num_pending and not info.num_ack_pending:
-                return
+            with contextlib.suppress(NotFoundError):
+                info = await bus.js.consumer_info("KNOWLEDGE", CONSUMER)
+                if not info.num_pending and not info.num_ack_pending:
+                    config: api.ConsumerConfig = info.config
+                    return config
             await asyncio.sleep(0.05)
 
 
@@ -115,12 +123,17 @@ async def test_a_lost_consumer_is_made_again(ingest: Bus, buses: list[Bus]) -> N
 async def test_a_changed_consumer_is_changed_back(ingest: Bus, buses: list[Bus]) -> None:
     instance = Instance(buses[0], pause_s=0)
     await instance.runner.start()
+    ours = await idle(ingest)
     await instance.runner.stop(1)
-    ours = (await ingest.js.consumer_info("KNOWLEDGE", CONSUMER)).config
     await ingest.js.add_consumer("KNOWLEDGE", ours.evolve(max_deliver=3, ack_wait=5.0))
     again = Instance(buses[1], pause_s=0)
     await again.runner.start()
-    found = (await ingest.js.consumer_info("KNOWLEDGE", CONSUMER)).config
+    async with asyncio.timeout(20):
+        while True:
+            found = await idle(ingest)
+            if found.max_deliver != 3:
+                break
+            await asyncio.sleep(0.05)
     await again.runner.stop(1)
     assert (found.max_deliver, found.ack_wait) == (ours.max_deliver, ours.ack_wait)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 
@@ -117,7 +118,7 @@ class Consumer:
         times = 1 if anew else self._times.get(stored.position, 0) + 1
         self._times[stored.position] = times
         delivery = stored.delivered(times)
-        await _Pool(bus=bus, step=step)._run(delivery)
+        await _Pool(bus=bus, step=step, crate=stored.event().crate, running=asyncio.Semaphore())._run(delivery)
         if delivery.settled in ("ack", "term"):
             self._done.add(stored.position)
         return delivery.settled

@@ -34,9 +34,11 @@ from services.kernel.projections import Projection, ProjectionRunner
 from services.kernel.runner import Context, Role
 from services.kernel.settings import NodeSettings
 from services.kernel.steps import Step
+from tests.conftest import admit_everybody
 from tests.integration.machine.crashes import CrashingBus, CrashingPacks, Fuse, crash_in_index
 from tests.integration.machine.deliveries import Stored
 from tests.integration.machine.model import SMALL, SMALL_SIZE
+from tests.integration.whole_node import eventually
 
 ROLES = ("ingest", "chunker", "embedder", "index")
 _WIRES = {
@@ -144,7 +146,7 @@ class System:
         assert isinstance(bus, CrashingBus)
         packs = CrashingPacks(blobs=self._blobs)
         bus.fuse = packs.fuse = self.fuses[name]
-        context = Context(settings=self.settings, role=name, bus=bus, packs=packs)
+        context = Context(settings=self.settings, role=name, bus=bus, packs=packs, admit=admit_everybody)
         return Running(context, await _WIRES[name](context), bus, packs)
 
     async def start(self, name: str) -> None:
@@ -156,6 +158,8 @@ class System:
             running.projections = runners
             for runner in runners:
                 await runner.start()
+            # What was lost with its reply may be in the log: the next command shall find it.
+            await eventually(lambda: all(runner.progress.caught_up for runner in runners))
         elif name == "index":
             # What compares the lanes with the rows and opens the gate; the test plays the projection itself.
             await running.role.background[0]()

@@ -14,7 +14,7 @@ from services.ingest.codec import configuration, replies, requests
 from services.ingest.domain.chunking import ChunkSettings
 from services.ingest.domain.documents import Form, Manifest, Pack, Status
 from services.ingest.domain.headers import Header
-from services.ingest.domain.lifecycle import Failed, RevisionState
+from services.ingest.domain.lifecycle import Failed, FailureState, RevisionState
 from services.ingest.domain.refusals import Refused, Unknown
 from services.ingest.domain.settings import CrateSettings
 from services.ingest.domain.values import (
@@ -194,7 +194,13 @@ def test_failures_are_written() -> None:
         attempts=3,
         failed_at=configuration.timestamp(NOW),
     )
-    assert replies.failure(FailureView(fact, "a.md")) == pb.Failure(failure_id=7, task=task, source_id="a.md")
+    written = pb.Failure(failure_id=7, task=task, source_id="a.md", state=pb.FAILURE_STATE_OPEN)
+    assert replies.failure(FailureView(fact, "a.md")) == written
+    settled = FailureView(fact, "a.md", FailureState.DROPPED, 9, NOW)
+    written.state = pb.FAILURE_STATE_DROPPED
+    written.settled_position = 9
+    written.settled_at.CopyFrom(configuration.timestamp(NOW))
+    assert replies.failure(settled) == written
 
 
 def test_other_replies() -> None:

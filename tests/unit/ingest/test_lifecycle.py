@@ -15,9 +15,11 @@ from services.ingest.domain.lifecycle import (
     Embedded,
     Erased,
     Failed,
+    FailureState,
     Indexed,
     Ingested,
     Retired,
+    Settled,
     evolve,
     fold,
 )
@@ -280,3 +282,55 @@ def test_documents_are_kept_apart_and_what_is_passed_in_is_left_alone() -> None:
     assert set(after) == {KEY, ("main", "e" * 32)}
     assert before[KEY].revisions[1].chunks is None
     assert after["main", "e" * 32].revisions[1].chunks is None
+
+
+def settled(position: int, event: int, state: FailureState = FailureState.RETRIED, **changes: object) -> Settled:
+    fact = Settled(
+        crate_id=CRATE,
+        document_id=DOCUMENT,
+        position=position,
+        revision=1,
+        failure_id=position - 1,
+        service="chunker",
+        state=state,
+        settled_at=NOW,
+        event_position=event,
+    )
+    return replace(fact, **changes)  # type: ignore[arg-type]  # keyword shorthand of the tests
+
+
+def test_a_retry_sets_the_work_going_and_a_drop_does_not() -> None:
+    broken = state_after(ingested(1), failed(2, 1))
+    assert broken.status is Status.FAILED
+    assert evolve(broken, settled(3, 1)).status is Status.PENDING
+    assert evolve(broken, settled(3, 1, FailureState.DROPPED)) == broken
+    assert evolve(broken, settled(3, 1, service="embedder")) == broken
+    assert evolve(broken, settled(3, 1, revision=2)) == broken
+    again = state_after(ingested(1), failed(2, 1), ingested(3, digest="s2"), failed(4, 3))
+    assert evolve(again, settled(5, 1)) == again
+
+
+def test_a_pack_found_lost_later_is_a_failure_until_the_document_is_put_again() -> None:
+    found = (ingested(1), chunked(2), embedded(3), indexed(3))
+    lost = failed(4, 1, code="not_found", service="ingest", own=True)
+    assert state_after(*found).status is Status.SEARCHABLE
+    assert state_after(*found, lost).status is Status.FAILED
+    assert state_after(*found, lost, settled(5, 1, service="ingest")).status is Status.SEARCHABLE
+    assert state_after(*found, lost, ingested(5, digest="s2")).status is Status.PENDING
+    # The chunker's copy is gone, but nobody needs to cut the revision again.
+    assert state_after(*found, failed(4, 1, code="not_found")).status is Status.SEARCHABLE
+
+
+def test_a_fact_that_is_handed_over_late_moves_nothing_back() -> None:
+    moved = state_after(ingested(3, revision=2), chunked(4, revision=2))
+    late = evolve(moved, ingested(1))
+    assert (late.revision, late.sequence, sorted(late.revisions)) == (2, 3, [1, 2])
+    assert evolve(late, ingested(1)) == late
+    retired = Retired(crate_id=CRATE, document_id=DOCUMENT, position=2, revision=1)
+    erased = Erased(crate_id=CRATE, document_id=DOCUMENT, position=2, revision=1)
+    assert evolve(moved, retired) == evolve(moved, erased) == moved
+    gone = state_after(ingested(2), replace(erased, position=3))
+    assert evolve(gone, ingested(1)) == gone
+    # Nothing of it was known, but a failure of ingest's own had moved its aggregate on.
+    first = state_after(failed(2, 1, own=True), ingested(1))
+    assert (first.revision, first.position, first.sequence, first.status) == (1, 1, 2, Status.PENDING)

@@ -11,6 +11,7 @@ import pytest
 from services.ingest.commands.documents import Documents
 from services.ingest.handlers import Submissions
 from services.kernel.errors import Unavailable
+from tests.conftest import admit_everybody
 
 EVENT = json.dumps(
     {
@@ -34,8 +35,8 @@ class Broken:
 
 
 async def answer(error: Exception) -> dict[str, str]:
-    submissions = Submissions(documents=cast(Documents, Broken(error)))
-    found: dict[str, dict[str, str]] = json.loads(await submissions.answer("main", EVENT))
+    submissions = Submissions(documents=cast(Documents, Broken(error)), admit=admit_everybody)
+    found: dict[str, dict[str, str]] = json.loads(await submissions.answer("main", EVENT, {}))
     return found["error"]
 
 

@@ -25,17 +25,21 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!affidavit/event/v1/envelope.proto\x12\x12\x61\x66\x66idavit.event.v1\x1a\x1fgoogle/protobuf/timestamp.proto\")\n\x07PackRef\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\"\xc5\x01\n\nTaskFailed\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\x04\x12\x13\n\x0b\x64ocument_id\x18\x04 \x01(\t\x12\x10\n\x08revision\x18\x05 \x01(\r\x12\x0c\n\x04\x63ode\x18\x06 \x01(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x08 \x01(\r\x12-\n\tfailed_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp*S\n\x04\x46orm\x12\x14\n\x10\x46ORM_UNSPECIFIED\x10\x00\x12\r\n\tFORM_TEXT\x10\x01\x12\x13\n\x0f\x46ORM_STRUCTURED\x10\x02\x12\x11\n\rFORM_INFORMAL\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!affidavit/event/v1/envelope.proto\x12\x12\x61\x66\x66idavit.event.v1\x1a\x1fgoogle/protobuf/timestamp.proto\")\n\x07PackRef\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\"\xd4\x01\n\nTaskFailed\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\x04\x12\x13\n\x0b\x64ocument_id\x18\x04 \x01(\t\x12\x10\n\x08revision\x18\x05 \x01(\r\x12\x0c\n\x04\x63ode\x18\x06 \x01(\t\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x08 \x01(\r\x12-\n\tfailed_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05retry\x18\n \x01(\x04\"\xab\x01\n\x0bTaskRetried\x12\x12\n\nfailure_id\x18\x01 \x01(\x04\x12\x0f\n\x07service\x18\x02 \x01(\t\x12\x0e\n\x06stream\x18\x03 \x01(\t\x12\x10\n\x08position\x18\x04 \x01(\x04\x12\x13\n\x0b\x64ocument_id\x18\x05 \x01(\t\x12\x10\n\x08revision\x18\x06 \x01(\r\x12.\n\nretried_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x89\x01\n\x0bTaskDropped\x12\x12\n\nfailure_id\x18\x01 \x01(\x04\x12\x0f\n\x07service\x18\x02 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x03 \x01(\t\x12\x10\n\x08revision\x18\x04 \x01(\r\x12.\n\ndropped_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*S\n\x04\x46orm\x12\x14\n\x10\x46ORM_UNSPECIFIED\x10\x00\x12\r\n\tFORM_TEXT\x10\x01\x12\x13\n\x0f\x46ORM_STRUCTURED\x10\x02\x12\x11\n\rFORM_INFORMAL\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'affidavit.event.v1.envelope_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FORM']._serialized_start=333
-  _globals['_FORM']._serialized_end=416
+  _globals['_FORM']._serialized_start=662
+  _globals['_FORM']._serialized_end=745
   _globals['_PACKREF']._serialized_start=90
   _globals['_PACKREF']._serialized_end=131
   _globals['_TASKFAILED']._serialized_start=134
-  _globals['_TASKFAILED']._serialized_end=331
+  _globals['_TASKFAILED']._serialized_end=346
+  _globals['_TASKRETRIED']._serialized_start=349
+  _globals['_TASKRETRIED']._serialized_end=520
+  _globals['_TASKDROPPED']._serialized_start=523
+  _globals['_TASKDROPPED']._serialized_end=660
 # @@protoc_insertion_point(module_scope)

@@ -84,6 +84,7 @@ class TaskFailed(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     FAILED_AT_FIELD_NUMBER: _builtins.int
+    RETRY_FIELD_NUMBER: _builtins.int
     service: _builtins.str
     """The role that gave up, for example "chunker"."""
     stream: _builtins.str
@@ -97,6 +98,8 @@ class TaskFailed(_message.Message):
     reason: _builtins.str
     """What happened and what to do next. Never holds content."""
     attempts: _builtins.int
+    retry: _builtins.int
+    """KNOWLEDGE position of the TaskRetried that this attempt was for; 0 for the first."""
     @_builtins.property
     def failed_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -111,11 +114,89 @@ class TaskFailed(_message.Message):
         reason: _builtins.str = ...,
         attempts: _builtins.int = ...,
         failed_at: _timestamp_pb2.Timestamp | None = ...,
+        retry: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["failed_at", b"failed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "code", b"code", "document_id", b"document_id", "failed_at", b"failed_at", "position", b"position", "reason", b"reason", "revision", b"revision", "service", b"service", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "code", b"code", "document_id", b"document_id", "failed_at", b"failed_at", "position", b"position", "reason", b"reason", "retry", b"retry", "revision", b"revision", "service", b"service", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TaskFailed: _TypeAlias = TaskFailed  # noqa: Y015
+
+@_typing.final
+class TaskRetried(_message.Message):
+    """A task that was given up is handed to its role again. Aggregate: "failure-<failure_id>"."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAILURE_ID_FIELD_NUMBER: _builtins.int
+    SERVICE_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    RETRIED_AT_FIELD_NUMBER: _builtins.int
+    failure_id: _builtins.int
+    """KNOWLEDGE position of the TaskFailed."""
+    service: _builtins.str
+    """As in the TaskFailed: who gave up what."""
+    stream: _builtins.str
+    position: _builtins.int
+    document_id: _builtins.str
+    revision: _builtins.int
+    @_builtins.property
+    def retried_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        failure_id: _builtins.int = ...,
+        service: _builtins.str = ...,
+        stream: _builtins.str = ...,
+        position: _builtins.int = ...,
+        document_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+        retried_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["retried_at", b"retried_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "failure_id", b"failure_id", "position", b"position", "retried_at", b"retried_at", "revision", b"revision", "service", b"service", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskRetried: _TypeAlias = TaskRetried  # noqa: Y015
+
+@_typing.final
+class TaskDropped(_message.Message):
+    """A task that was given up is not wanted any more. Aggregate: "failure-<failure_id>"."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAILURE_ID_FIELD_NUMBER: _builtins.int
+    SERVICE_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    DROPPED_AT_FIELD_NUMBER: _builtins.int
+    failure_id: _builtins.int
+    """KNOWLEDGE position of the TaskFailed."""
+    service: _builtins.str
+    document_id: _builtins.str
+    revision: _builtins.int
+    @_builtins.property
+    def dropped_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        failure_id: _builtins.int = ...,
+        service: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+        dropped_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dropped_at", b"dropped_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "dropped_at", b"dropped_at", "failure_id", b"failure_id", "revision", b"revision", "service", b"service"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskDropped: _TypeAlias = TaskDropped  # noqa: Y015

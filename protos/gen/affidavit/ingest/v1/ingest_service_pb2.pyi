@@ -71,6 +71,31 @@ PUT_OUTCOME_UNCHANGED: PutOutcome.ValueType  # 3
 PUT_OUTCOME_RECHUNKED: PutOutcome.ValueType  # 4
 Global___PutOutcome: _TypeAlias = PutOutcome  # noqa: Y015
 
+class _FailureState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FailureStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailureState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FAILURE_STATE_UNSPECIFIED: _FailureState.ValueType  # 0
+    FAILURE_STATE_OPEN: _FailureState.ValueType  # 1
+    FAILURE_STATE_RETRIED: _FailureState.ValueType  # 2
+    """What came of it shows at the document; when it failed again there is another failure."""
+    FAILURE_STATE_DROPPED: _FailureState.ValueType  # 3
+    FAILURE_STATE_SUPERSEDED: _FailureState.ValueType  # 4
+    """Its document was ingested again, retired or erased since."""
+
+class FailureState(_FailureState, metaclass=_FailureStateEnumTypeWrapper): ...
+
+FAILURE_STATE_UNSPECIFIED: FailureState.ValueType  # 0
+FAILURE_STATE_OPEN: FailureState.ValueType  # 1
+FAILURE_STATE_RETRIED: FailureState.ValueType  # 2
+"""What came of it shows at the document; when it failed again there is another failure."""
+FAILURE_STATE_DROPPED: FailureState.ValueType  # 3
+FAILURE_STATE_SUPERSEDED: FailureState.ValueType  # 4
+"""Its document was ingested again, retired or erased since."""
+Global___FailureState: _TypeAlias = FailureState  # noqa: Y015
+
 @_typing.final
 class Crate(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -1155,21 +1180,32 @@ class Failure(_message.Message):
     FAILURE_ID_FIELD_NUMBER: _builtins.int
     TASK_FIELD_NUMBER: _builtins.int
     SOURCE_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    SETTLED_POSITION_FIELD_NUMBER: _builtins.int
+    SETTLED_AT_FIELD_NUMBER: _builtins.int
     failure_id: _builtins.int
     """KNOWLEDGE position of the TaskFailed event: its name."""
     source_id: _builtins.str
+    state: Global___FailureState.ValueType
+    settled_position: _builtins.int
+    """KNOWLEDGE position of the fact that settled it, 0 while open."""
     @_builtins.property
     def task(self) -> _envelope_pb2.TaskFailed: ...
+    @_builtins.property
+    def settled_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
         self,
         *,
         failure_id: _builtins.int = ...,
         task: _envelope_pb2.TaskFailed | None = ...,
         source_id: _builtins.str = ...,
+        state: Global___FailureState.ValueType = ...,
+        settled_position: _builtins.int = ...,
+        settled_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settled_at", b"settled_at", "task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure_id", b"failure_id", "source_id", b"source_id", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failure_id", b"failure_id", "settled_at", b"settled_at", "settled_position", b"settled_position", "source_id", b"source_id", "state", b"state", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1182,19 +1218,23 @@ class ListFailuresRequest(_message.Message):
     CRATE_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    OPEN_ONLY_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     page_size: _builtins.int
     page_token: _builtins.str
+    open_only: _builtins.bool
+    """Leaves out what was retried, dropped or superseded."""
     def __init__(
         self,
         *,
         crate_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        open_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "open_only", b"open_only", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1222,3 +1262,93 @@ class ListFailuresResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListFailuresResponse: _TypeAlias = ListFailuresResponse  # noqa: Y015
+
+@_typing.final
+class RetryFailureRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRATE_ID_FIELD_NUMBER: _builtins.int
+    FAILURE_ID_FIELD_NUMBER: _builtins.int
+    crate_id: _builtins.str
+    failure_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        crate_id: _builtins.str = ...,
+        failure_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "failure_id", b"failure_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetryFailureRequest: _TypeAlias = RetryFailureRequest  # noqa: Y015
+
+@_typing.final
+class RetryFailureResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    UNCHANGED_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """KNOWLEDGE position of the TaskRetried."""
+    unchanged: _builtins.bool
+    """True when it had been retried already: nothing was recorded."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        unchanged: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "unchanged", b"unchanged"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetryFailureResponse: _TypeAlias = RetryFailureResponse  # noqa: Y015
+
+@_typing.final
+class DropFailureRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRATE_ID_FIELD_NUMBER: _builtins.int
+    FAILURE_ID_FIELD_NUMBER: _builtins.int
+    crate_id: _builtins.str
+    failure_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        crate_id: _builtins.str = ...,
+        failure_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "failure_id", b"failure_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropFailureRequest: _TypeAlias = DropFailureRequest  # noqa: Y015
+
+@_typing.final
+class DropFailureResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    UNCHANGED_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    unchanged: _builtins.bool
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        unchanged: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "unchanged", b"unchanged"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropFailureResponse: _TypeAlias = DropFailureResponse  # noqa: Y015

@@ -125,6 +125,16 @@ class IngestServiceStub:
                 request_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.ListFailuresRequest.SerializeToString,
                 response_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.ListFailuresResponse.FromString,
                 _registered_method=True)
+        self.RetryFailure = channel.unary_unary(
+                '/affidavit.ingest.v1.IngestService/RetryFailure',
+                request_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryFailureRequest.SerializeToString,
+                response_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryFailureResponse.FromString,
+                _registered_method=True)
+        self.DropFailure = channel.unary_unary(
+                '/affidavit.ingest.v1.IngestService/DropFailure',
+                request_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.DropFailureRequest.SerializeToString,
+                response_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.DropFailureResponse.FromString,
+                _registered_method=True)
 
 
 class IngestServiceServicer:
@@ -245,6 +255,20 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RetryFailure(self, request, context):
+        """Hands the event to its role again. Twice is once; a failure that was dropped is refused.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropFailure(self, request, context):
+        """Says that the task isn't wanted any more; its document keeps its status. Twice is once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IngestServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -337,6 +361,16 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.ListFailures,
                     request_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.ListFailuresRequest.FromString,
                     response_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.ListFailuresResponse.SerializeToString,
+            ),
+            'RetryFailure': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryFailure,
+                    request_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryFailureRequest.FromString,
+                    response_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryFailureResponse.SerializeToString,
+            ),
+            'DropFailure': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropFailure,
+                    request_deserializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.DropFailureRequest.FromString,
+                    response_serializer=affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.DropFailureResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -826,6 +860,60 @@ class IngestService:
             '/affidavit.ingest.v1.IngestService/ListFailures',
             affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.ListFailuresRequest.SerializeToString,
             affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.ListFailuresResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryFailure(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/affidavit.ingest.v1.IngestService/RetryFailure',
+            affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryFailureRequest.SerializeToString,
+            affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryFailureResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DropFailure(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/affidavit.ingest.v1.IngestService/DropFailure',
+            affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.DropFailureRequest.SerializeToString,
+            affidavit_dot_ingest_dot_v1_dot_ingest__service__pb2.DropFailureResponse.FromString,
             options,
             channel_credentials,
             insecure,

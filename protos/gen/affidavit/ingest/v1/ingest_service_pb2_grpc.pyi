@@ -58,6 +58,10 @@ class IngestServiceStub:
     isn't is NOT_FOUND.
     """
     ListFailures: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListFailuresRequest, _ingest_service_pb2.ListFailuresResponse]
+    RetryFailure: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.RetryFailureRequest, _ingest_service_pb2.RetryFailureResponse]
+    """Hands the event to its role again. Twice is once; a failure that was dropped is refused."""
+    DropFailure: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.DropFailureRequest, _ingest_service_pb2.DropFailureResponse]
+    """Says that the task isn't wanted any more; its document keeps its status. Twice is once."""
 
 @_typing.type_check_only
 class IngestServiceAsyncStub(IngestServiceStub):
@@ -89,6 +93,10 @@ class IngestServiceAsyncStub(IngestServiceStub):
     isn't is NOT_FOUND.
     """
     ListFailures: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListFailuresRequest, _ingest_service_pb2.ListFailuresResponse]  # type: ignore[assignment]
+    RetryFailure: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.RetryFailureRequest, _ingest_service_pb2.RetryFailureResponse]  # type: ignore[assignment]
+    """Hands the event to its role again. Twice is once; a failure that was dropped is refused."""
+    DropFailure: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.DropFailureRequest, _ingest_service_pb2.DropFailureResponse]  # type: ignore[assignment]
+    """Says that the task isn't wanted any more; its document keeps its status. Twice is once."""
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     """Field 1 of every request is the crate; the server never assumes one."""
@@ -225,5 +233,21 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.ListFailuresRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.ListFailuresResponse, _abc.Awaitable[_ingest_service_pb2.ListFailuresResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def RetryFailure(
+        self,
+        request: _ingest_service_pb2.RetryFailureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_service_pb2.RetryFailureResponse, _abc.Awaitable[_ingest_service_pb2.RetryFailureResponse]]:
+        """Hands the event to its role again. Twice is once; a failure that was dropped is refused."""
+
+    @_abc_1.abstractmethod
+    def DropFailure(
+        self,
+        request: _ingest_service_pb2.DropFailureRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_service_pb2.DropFailureResponse, _abc.Awaitable[_ingest_service_pb2.DropFailureResponse]]:
+        """Says that the task isn't wanted any more; its document keeps its status. Twice is once."""
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
