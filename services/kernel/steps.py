@@ -1,8 +1,8 @@
 """Steps: idempotent handlers that turn an event into the next one, fed by pull consumers, one for each crate.
 
 A crate that is slow, or that has a long queue, holds up itself only: its events wait in its own consumer, and handlers
-are counted by crate. At least once, concurrent, one at a time per aggregate. A failure that may pass is redelivered with growing delays; one
-that can't, or that lasts too long, becomes TaskFailed. Nothing loops and nothing vanishes.
+are counted by crate. At least once, concurrent, one at a time per aggregate. A failure that may pass is redelivered
+with growing delays; one that can't, or that lasts too long, becomes TaskFailed. Nothing loops and nothing vanishes.
 """
 
 from __future__ import annotations
