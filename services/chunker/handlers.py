@@ -8,10 +8,10 @@ from services.chunker import codec
 from services.chunker.bounds import embedding_bound
 from services.chunker.ports import Contents, Cutter, Log
 from services.kernel.envelope import Event
+from services.kernel.erasures import erased_since
 from services.kernel.errors import Corrupt, NotFound, Rejected
 
 EVENTS = ("DocumentIngested", "DocumentErased")
-_INGEST = "ingest"
 
 
 class Chunking:
@@ -54,7 +54,7 @@ class Chunking:
         try:
             parts = await self._contents.source(at, message.source.id)
         except NotFound:
-            if await self._erased_later(event):
+            if await erased_since(self._log, event):
                 return
             raise
         try:
@@ -66,16 +66,9 @@ class Chunking:
             ) from error
         pack = await self._contents.write_chunks(at, chunks) if count else None
         # Only now: whoever erases from here on finds our pack.
-        if pack and await self._erased_later(event):
+        if pack and await erased_since(self._log, event):
             await self._contents.erase_chunks(at)
             return
         await self._log.append_once(
             crate=event.crate, aggregate=event.aggregate, message=codec.chunked(message, count, pack), key=key
         )
-
-    async def _erased_later(self, event: Event) -> bool:
-        """Whether this revision was erased, whatever became of the document since."""
-        erased = await self._log.last_named(
-            crate=event.crate, service=_INGEST, aggregate=event.aggregate, name="DocumentErased"
-        )
-        return erased is not None and erased.position > event.position

@@ -16,9 +16,6 @@ from services.kernel.envelope import Event
 class Log(Protocol):
     """The log, as the kernel's bus gives it."""
 
-    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
-        """The last event of an aggregate, or None."""
-
     async def last_named(
         self, *, crate: str, service: str, aggregate: str, name: str, stream: str | None = None
     ) -> Event | None:

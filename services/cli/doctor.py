@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from services.cli.client import DEFAULT_DATA_DIR, Address, DataDir
 from services.cli.findings import Finding, of_crates
 from services.cli.output import Exit, JsonFlag, explained, print_json, say
 from services.embedded import children
-from services.embedded.folder import Endpoints
+from services.embedded.folder import DataFolder, Endpoints
 from services.kernel import addresses, channels
 from services.kernel.errors import Failure, Rejected, Unavailable
 
@@ -44,7 +43,7 @@ def doctor(
     """Look for what keeps affidavit from working; exit code 0 when nothing was found."""
     with explained():
         settings, findings = _read_settings(data_dir.absolute(), address or listen)
-        running = _is_owned(settings.data_dir)
+        running = DataFolder(settings.data_dir).owned
         checks = (*CHECKS, _check_packs) if packs else CHECKS
         # Nothing of what the others look at is sure while the settings can't be read.
         findings += [finding for check in checks if not findings for finding in check(settings, running)]
@@ -213,17 +212,6 @@ def _existing(folder: Path) -> Path:
     while not folder.exists():
         folder = folder.parent
     return folder
-
-
-def _is_owned(folder: Path) -> bool:
-    try:
-        with (folder / "run" / "owner.lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _processes_of(folder: Path) -> Iterator[tuple[int, str]]:

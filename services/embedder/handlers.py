@@ -20,6 +20,7 @@ from services.embedder.ports import EmbeddingModel, VectorCache
 from services.embedder.scheduler import BatchScheduler
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event
+from services.kernel.erasures import erased_since
 from services.kernel.errors import Corrupt, Failure, NotFound
 from services.kernel.packs import PackStore
 from services.kernel.progress import Progress, telling
@@ -96,7 +97,7 @@ class DocumentEmbedder:
         try:
             done = await self._embed(event, fact)
         except Failure:
-            if not await self._erased(event):
+            if not await erased_since(self._bus, event):
                 raise
             done = False
         if done and fact.chunk_count > self._partial_texts:
@@ -136,7 +137,7 @@ class DocumentEmbedder:
         if chunked.chunks is not None:
             embedded = await self._vectors(event.crate, embedded, chunked.chunks, bound)
             # Only now: whoever erases from here on finds our pack.
-            if await self._erased(event):
+            if await erased_since(self._bus, event):
                 return False
         await self._bus.append(
             crate=event.crate,
@@ -271,12 +272,6 @@ class DocumentEmbedder:
                 prefix = _prefix(crate_id, chunked.document_id, chunked.revision, PARTIAL)
                 kept = VectorSet(model.model_id, tuple(fresh), rows)
                 await self._packs.write(prefix, codec.vector_parts(kept))
-
-    async def _erased(self, event: Event) -> bool:
-        erased = await self._bus.last_named(
-            crate=event.crate, service="ingest", aggregate=event.aggregate, name="DocumentErased"
-        )
-        return erased is not None and erased.position > event.position
 
 
 async def _apart(work: Callable[[], _T], *, small: bool) -> _T:

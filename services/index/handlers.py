@@ -25,6 +25,7 @@ from services.index.ports import KeywordLanes, ModelCatalogue, Tables, VectorLan
 from services.kernel import retries, telemetry
 from services.kernel.bus import Bus, LogReader
 from services.kernel.envelope import Event
+from services.kernel.erasures import erased_since
 from services.kernel.errors import Failure, NotFound, Rejected
 from services.kernel.failures import Failures
 
@@ -271,16 +272,10 @@ class LaneProjection:
 
     async def _give_up(self, event: Event, failure: Failure) -> None:
         """Record one event that can't be applied; its neighbours in the batch go on."""
-        if isinstance(failure, NotFound) and await self._erased_later(event):
+        if isinstance(failure, NotFound) and await erased_since(self._log, event):
             return
         telemetry.failed(self._log.role, event, failure, final=True)
         await self._failures.record(event, failure)
-
-    async def _erased_later(self, event: Event) -> bool:
-        erased = await self._log.last_named(
-            crate=event.crate, service="ingest", aggregate=event.aggregate, name="DocumentErased"
-        )
-        return erased is not None and erased.position > event.position
 
     async def _write_lanes(self, changes: _LaneChanges, position: int) -> None:
         start = changes.generation.start

@@ -17,7 +17,6 @@ from services.index.loading import Loader
 from services.index.ports import KeywordLane, KeywordLanes, Lane, Tables, VectorLane, VectorLanes
 from services.kernel import failures
 from services.kernel.bus import Bus
-from services.kernel.envelope import Event
 from services.kernel.errors import Corrupt, Failure, NotFound, Unavailable
 from services.kernel.scrub import Erasure
 
@@ -154,16 +153,9 @@ class LaneRebuilder:
             event = await self._bus.last_named(
                 crate=crate_id, service="embedder", aggregate=shown.fact.document_id, name="RecordsEmbedded"
             )
-            if event is not None and not await self._erased_later(event):
+            if event is not None:
                 await failures.record(self._bus, event, error)
             return ()
-
-    async def _erased_later(self, event: Event) -> bool:
-        """Whether the log erases what the rows still show: its packs are gone for a good reason."""
-        erased = await self._bus.last_named(
-            crate=event.crate, service="ingest", aggregate=event.aggregate, name="DocumentErased"
-        )
-        return erased is not None and erased.position > event.position
 
 
 async def _lost(lane: Lane, target: int, records: int) -> bool:

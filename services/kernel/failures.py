@@ -9,6 +9,7 @@ from affidavit.event.v1 import envelope_pb2
 from services import topology
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event, Poison
+from services.kernel.erasures import erased_since
 from services.kernel.errors import Failure
 from services.kernel.ids import utc_now
 
@@ -81,32 +82,24 @@ async def record(bus: Bus, event: Event, error: BaseException) -> None:
     Raises:
         Unavailable: When the log doesn't take the record; the event is then delivered again.
     """
-    if await _erased_since(bus, event):
+    if event.stream == topology.KNOWLEDGE and await erased_since(bus, event):
         return
-    is_failure = isinstance(error, Failure)
+    known = error if isinstance(error, Failure) else None
     message = envelope_pb2.TaskFailed(
         service=bus.role,
         stream=event.stream,
         position=event.position,
         document_id=getattr(event.message, "document_id", ""),
         revision=getattr(event.message, "revision", 0),
-        code=error.code if isinstance(error, Failure) else "internal",
+        code=known.code if known else "internal",
         # Text of unexpected exceptions may quote content, so only their kind is kept.
-        reason=error.message if isinstance(error, Failure) else _UNEXPECTED.format(kind=type(error).__name__),
+        reason=known.message if known else _UNEXPECTED.format(kind=type(error).__name__),
         attempts=event.deliveries,
         retry=event.retry,
     )
     message.failed_at.FromDatetime(utc_now())
-    key = f"failed:{bus.role}:{event.stream}:{event.position}:{event.deliveries if is_failure else 0}:{event.retry}"
+    key = f"failed:{bus.role}:{event.stream}:{event.position}:{event.deliveries if known else 0}:{event.retry}"
     await bus.append(crate=event.crate, aggregate=event.aggregate, message=message, key=key)
-
-
-async def _erased_since(bus: Bus, event: Event) -> bool:
-    if event.stream != topology.KNOWLEDGE:
-        return False
-    service, name = topology.ERASURE
-    erased = await bus.last_named(crate=event.crate, service=service, aggregate=event.aggregate, name=name)
-    return erased is not None and erased.position > event.position
 
 
 async def record_poison(bus: Bus, poison: Poison) -> None:

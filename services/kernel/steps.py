@@ -8,9 +8,8 @@ with growing delays; one that can't, or that lasts too long, becomes TaskFailed.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from nats.aio.msg import Msg
@@ -25,6 +24,7 @@ from services.kernel.crates import Crates
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Settlement, outcome
 from services.kernel.failures import LoggedFailures
+from services.kernel.turns import KeyedTurns
 
 _log = logging.getLogger("affidavit.steps")
 ACK_WAIT_S = 30.0
@@ -129,25 +129,6 @@ async def _ensure_consumer(js: JetStreamContext, config: api.ConsumerConfig) -> 
         await js.add_consumer(topology.KNOWLEDGE, config)
 
 
-class _Turns:
-    """One lock per key, kept only while somebody holds it or waits for it."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
-
-    @contextlib.asynccontextmanager
-    async def of(self, key: str) -> AsyncIterator[None]:
-        lock, users = self._locks.get(key, (asyncio.Lock(), 0))
-        self._locks[key] = (lock, users + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._locks.pop(key)
-            if users > 1:
-                self._locks[key] = (lock, users - 1)
-
-
 class _Pool:
     """Handlers of one step and crate: some run, as many again and more wait, and heartbeats go out for all."""
 
@@ -161,7 +142,7 @@ class _Pool:
         self._capacity = step.concurrency * _HELD_PER_HANDLER
         self._room = asyncio.Event()
         self._draining = False
-        self._turns = _Turns()
+        self._turns = KeyedTurns()
         self._held: dict[int, Msg] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []

@@ -7,6 +7,36 @@ import contextlib
 from collections.abc import AsyncIterator
 
 
+class KeyedTurns:
+    """A bounded number of turns for each key, remembered only while somebody holds one or waits for one."""
+
+    def __init__(self, per_key: int = 1) -> None:
+        """Keep the bound.
+
+        Args:
+            per_key: Turns of one key at once.
+        """
+        self._per_key = per_key
+        self._keys: dict[str, tuple[asyncio.Semaphore, int]] = {}
+
+    @contextlib.asynccontextmanager
+    async def of(self, key: str) -> AsyncIterator[None]:
+        """Wait for a turn and hold it while the block runs.
+
+        Args:
+            key: What the turn is about.
+        """
+        own, users = self._keys.get(key, (asyncio.Semaphore(self._per_key), 0))
+        self._keys[key] = (own, users + 1)
+        try:
+            async with own:
+                yield
+        finally:
+            own, users = self._keys.pop(key)
+            if users > 1:
+                self._keys[key] = (own, users - 1)
+
+
 class FairTurns:
     """A bounded number of turns, of which each crate has only some."""
 
@@ -19,8 +49,7 @@ class FairTurns:
                 compete take turns one by one, however long the queue of each.
         """
         self._total = asyncio.Semaphore(total)
-        self._per_crate = per_crate
-        self._crates: dict[str, tuple[asyncio.Semaphore, int]] = {}
+        self._crates = KeyedTurns(per_crate)
 
     @contextlib.asynccontextmanager
     async def of(self, crate_id: str) -> AsyncIterator[None]:
@@ -29,12 +58,5 @@ class FairTurns:
         Args:
             crate_id: Crate.
         """
-        own, users = self._crates.get(crate_id, (asyncio.Semaphore(self._per_crate), 0))
-        self._crates[crate_id] = (own, users + 1)
-        try:
-            async with own, self._total:
-                yield
-        finally:
-            own, users = self._crates.pop(crate_id)
-            if users > 1:
-                self._crates[crate_id] = (own, users - 1)
+        async with self._crates.of(crate_id), self._total:
+            yield

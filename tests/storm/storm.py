@@ -55,7 +55,6 @@ class Killer:
         self._data_dir = data_dir
         self._count = count
         self._choice = random.Random(seed)
-        self._done = threading.Event()
         self.kills: Counter[str] = Counter()
 
     @property

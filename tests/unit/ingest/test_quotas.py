@@ -117,4 +117,4 @@ async def test_turns_are_forgotten_with_their_last_user() -> None:
 
     await asyncio.gather(*(take(number) for number in range(3)))
     assert order == [0, 1, 2]
-    assert not turns._crates
+    assert not turns._crates._keys

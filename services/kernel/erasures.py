@@ -1,0 +1,36 @@
+"""Whether what an event is about was erased after it: then what can't be found is nobody's failure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from services import topology
+from services.kernel.envelope import Event
+
+
+class Lookup(Protocol):
+    """The log, as far as it is asked here."""
+
+    async def last_named(
+        self, *, crate: str, service: str, aggregate: str, name: str, stream: str | None = None
+    ) -> Event | None:
+        """The last event of one kind of an aggregate, or None."""
+
+
+async def erased_since(log: Lookup, event: Event) -> bool:
+    """Whether the log erases the aggregate of an event behind it, whatever became of the aggregate since.
+
+    Args:
+        log: Log.
+        event: Of KNOWLEDGE.
+
+    Returns:
+        True when it does.
+
+    Raises:
+        Corrupt: When the erasure can't be read.
+        Unavailable: When the log doesn't answer.
+    """
+    service, name = topology.ERASURE
+    erased = await log.last_named(crate=event.crate, service=service, aggregate=event.aggregate, name=name)
+    return erased is not None and erased.position > event.position
