@@ -12,7 +12,7 @@ import asyncpg
 
 from services import topology
 from services.kernel.bus import Bus
-from services.kernel.db import Database
+from services.kernel.db import Database, answering
 from services.kernel.errors import NotFound, Rejected
 
 LOCAL_OWNER = "local-owner"
@@ -148,7 +148,8 @@ class Grants:
         until, grant = self._grants.get(key, (0.0, Grant.READER))
         if now < until:
             return grant
-        role = await self._pool.fetchval("select role from grants where principal = $1 and crate = $2", *key)
+        with answering():
+            role = await self._pool.fetchval("select role from grants where principal = $1 and crate = $2", *key)
         if role is None:
             self._grants.pop(key, None)
             return 0

@@ -25,6 +25,19 @@ Session: TypeAlias = "asyncpg.Connection"
 # One lock id for all roles: two processes that start at once must not create the same schema twice.
 _MIGRATION_LOCK = 0x61666669
 
+# Failures that pass: a server that stops, starts, is full or was never reached.
+_AWAY = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.DiskFullError,
+)
+
 
 class Database:
     """The role's own schema.
@@ -82,7 +95,7 @@ class Database:
         Raises:
             Unavailable: When Postgres doesn't answer.
         """
-        with _answering():
+        with _connecting():
             pool = await asyncpg.create_pool(
                 dsn,
                 min_size=1,
@@ -134,7 +147,7 @@ async def session(dsn: str) -> AsyncIterator[Session]:
     Raises:
         Unavailable: When Postgres doesn't answer.
     """
-    with _answering():
+    with _connecting():
         connection = await asyncpg.connect(dsn, server_settings={"timezone": "UTC"}, timeout=10)
     try:
         yield connection
@@ -143,7 +156,23 @@ async def session(dsn: str) -> AsyncIterator[Session]:
 
 
 @contextlib.contextmanager
-def _answering() -> Iterator[None]:
+def answering() -> Iterator[None]:
+    """Tell a Postgres that is away as Unavailable.
+
+    Raises:
+        Unavailable: When it doesn't answer or can't write.
+    """
+    try:
+        yield
+    except _AWAY as error:
+        raise Unavailable(
+            f"Postgres doesn't answer ({type(error).__name__}): is it up, and has its disk room? Retry, "
+            "or see `affidavit doctor`"
+        ) from error
+
+
+@contextlib.contextmanager
+def _connecting() -> Iterator[None]:
     try:
         yield
     except (OSError, asyncpg.PostgresError, TimeoutError) as error:

@@ -9,14 +9,13 @@ either both or none, and the next start goes on.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import asyncpg
 
-from services.kernel.db import Database
+from services.kernel.db import Database, answering
 from services.kernel.errors import Failure, Unavailable
 
 _log = logging.getLogger("affidavit.scrub")
@@ -100,7 +99,7 @@ async def ownerless(dsn: str) -> tuple[str, ...]:
     Raises:
         Unavailable: When Postgres doesn't answer.
     """
-    with _answering():
+    with answering():
         connection = await asyncpg.connect(dsn, timeout=10)
         try:
             return tuple(row["path"] for row in await connection.fetch(_OWNERLESS))
@@ -173,7 +172,7 @@ class Scrubber:
         Raises:
             Unavailable: When the tables don't answer.
         """
-        with _answering():
+        with answering():
             applied = await self._position()
             pending = await self._pending()
         named = any((one.crate, one.document_id) == (crate, document_id) for one in pending)
@@ -232,14 +231,6 @@ async def _rewrite_table(connection: asyncpg.pool.PoolConnectionProxy, table: st
         else:
             return
     raise Unavailable(f"{table} is never free for a moment: it is rewritten as soon as it is")
-
-
-@contextlib.contextmanager
-def _answering() -> Iterator[None]:
-    try:
-        yield
-    except (OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError, TimeoutError) as error:
-        raise Unavailable(f"Postgres doesn't answer ({type(error).__name__}): retry") from error
 
 
 def _told(error: Exception) -> str:

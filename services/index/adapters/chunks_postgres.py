@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation, record_counts
+from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, generation, record_counts
 from services.index.domain.content import (
     ChunkKey,
     Description,
@@ -17,7 +17,7 @@ from services.index.domain.content import (
 )
 from services.index.domain.generations import Generation
 from services.index.domain.records import Form
-from services.kernel.db import Database
+from services.kernel.db import Database, answering
 
 _POSITION = f"select coalesce(max(position), 0) as position from positions where projection = '{PROJECTION}'"  # noqa: S608  (a constant)
 _TOLD = """r.title, r.source_id, r.source_domain, r.media_type, r.charset, r.uri, r.form, r.effective_at,

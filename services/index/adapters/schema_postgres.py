@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import asyncpg
 
 from services.index.domain.content import RecordCounts
 from services.index.domain.generations import Generation, GenerationStart, GenerationStatus
+from services.kernel.db import answering
 from services.kernel.digests import LogicalTable
-from services.kernel.errors import Unavailable
 
 PROJECTION = "lanes"
 MIGRATIONS = (
@@ -136,35 +134,6 @@ TABLES = (
         ignored=("lane_position",),
     ),
 )
-
-_AWAY = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.DiskFullError,
-)
-
-
-@contextlib.contextmanager
-def answering() -> Iterator[None]:
-    """Tell a Postgres that is away as Unavailable.
-
-    Raises:
-        Unavailable: When it doesn't answer or can't write.
-    """
-    try:
-        yield
-    except _AWAY as error:
-        raise Unavailable(
-            f"Postgres doesn't answer ({type(error).__name__}): is it up, and has its disk room? Retry, "
-            "or see `affidavit doctor`"
-        ) from error
-
 
 _COUNT = """
 select coalesce(sum(current_count), 0) as chunks, count(*) filter (where current_count > 0) as documents

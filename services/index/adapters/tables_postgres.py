@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
-from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, answering, generation, record_counts
+from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, generation, record_counts
 from services.index.domain.content import CrateRows, Description, RecordCounts, RevisionContent, ShownRevision, Signal
 from services.index.domain.documents import DocumentState, Embedded
 from services.index.domain.generations import Generation, GenerationFact, GenerationStart
 from services.index.domain.records import Form
 from services.kernel import scrub
-from services.kernel.db import Database, advance
+from services.kernel.db import Database, advance, answering
 
 # asyncpg encodes a COPY on the event loop: slices keep each turn to some milliseconds.
 _COPY_ROWS = 1_000

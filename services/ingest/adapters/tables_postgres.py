@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
-import asyncpg
-
 from services.ingest.adapters import rows_postgres as rows
 from services.ingest.adapters import writer_postgres
 from services.ingest.domain.documents import Status
@@ -24,8 +22,7 @@ from services.ingest.domain.values import (
     UnderWay,
     Usage,
 )
-from services.kernel.db import Database, advance
-from services.kernel.errors import Unavailable
+from services.kernel.db import Database, advance, answering
 
 # Both projections move the same documents' status, so that only one of them may be at it at a time.
 _LOCK: Final = "select pg_advisory_xact_lock(1768843109)"
@@ -95,17 +92,6 @@ where f.crate_id = $1 and f.failure_id = $2
 _NEWEST: Final = 2**62
 
 
-_AWAY: Final = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.DiskFullError,
-)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -115,13 +101,8 @@ def _answering(method: Callable[_P, Awaitable[_T]]) -> Callable[_P, Coroutine[No
 
     @wraps(method)
     async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        try:
+        with answering():
             return await method(*args, **kwargs)
-        except _AWAY as error:
-            raise Unavailable(
-                f"Postgres doesn't answer ({type(error).__name__}): is it up, and has its disk room? Retry, "
-                "or see `affidavit doctor`"
-            ) from error
 
     return call
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 import asyncpg
 
-from services.kernel.db import Database, advance
+from services.kernel.db import Database, advance, answering
 from services.kernel.digests import LogicalTable
-from services.kernel.errors import Corrupt, Unavailable
+from services.kernel.errors import Corrupt
 from services.receipt.domain.chains import Head
 from services.receipt.domain.drafts import erased_among
 from services.receipt.ports import Delete, ErasedRow, Gone, Intent, ReceiptRow
@@ -88,14 +87,6 @@ update citations set evidence_pack = null where crate = $1 and document_id = $2 
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy"
 
 
-@contextlib.contextmanager
-def _answering() -> Iterator[None]:
-    try:
-        yield
-    except (OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError, TimeoutError) as error:
-        raise Unavailable(f"Postgres doesn't answer ({type(error).__name__}): retry") from error
-
-
 class PostgresTables:
     """See Tables."""
 
@@ -106,7 +97,7 @@ class PostgresTables:
 
     async def add(self, rows: Sequence[ReceiptRow], *, position: int, delete: Delete) -> None:
         """See Tables."""
-        with _answering():
+        with answering():
             async with self._pool.acquire() as connection, connection.transaction():
                 await connection.execute(_LOCK_TO_WRITE, _LOCK)
                 for row in rows:
@@ -115,7 +106,7 @@ class PostgresTables:
 
     async def erase(self, erased: Sequence[ErasedRow], *, position: int, delete: Delete) -> None:
         """See Tables."""
-        with _answering():
+        with answering():
             async with self._pool.acquire() as connection, connection.transaction():
                 await connection.execute(_LOCK_TO_WRITE, _LOCK)
                 for one in erased:
@@ -124,7 +115,7 @@ class PostgresTables:
 
     async def receipt(self, crate: str, receipt_id: bytes, *, settled: bool = False) -> ReceiptRow | None:
         """See Tables."""
-        with _answering():
+        with answering():
             async with self._pool.acquire() as connection, connection.transaction(isolation="read_committed"):
                 if settled:
                     await connection.execute(_LOCK_TO_READ, _LOCK)
@@ -150,7 +141,7 @@ class PostgresTables:
 
     async def last(self, crate: str) -> Head | None:
         """See Tables."""
-        with _answering():
+        with answering():
             row = await self._pool.fetchrow(
                 "select * from receipts where crate = $1 order by sequence desc limit 1", crate
             )
@@ -158,14 +149,14 @@ class PostgresTables:
 
     async def tombstones(self, crate: str, documents: Sequence[str]) -> dict[str, int]:
         """See Tables."""
-        with _answering():
+        with answering():
             rows = await self._pool.fetch(_TOMBSTONES, crate, list(documents))
         return {row["document_id"]: row["revision"] for row in rows}
 
     async def intend(self, intent: Intent) -> None:
         """See Tables."""
         documents, revisions = [one for one, _ in intent.cited], [one for _, one in intent.cited]
-        with _answering():
+        with answering():
             await self._pool.execute(
                 "insert into intents values ($1, $2, $3, $4) on conflict do nothing",
                 intent.crate,
@@ -176,14 +167,14 @@ class PostgresTables:
 
     async def drop(self, intent: Intent) -> None:
         """See Tables."""
-        with _answering():
+        with answering():
             await self._pool.execute(
                 "delete from intents where crate = $1 and receipt_id = $2", intent.crate, intent.receipt_id
             )
 
     async def stale(self, before: datetime) -> tuple[Intent, ...]:
         """See Tables."""
-        with _answering():
+        with answering():
             rows = await self._pool.fetch("select * from intents where intended_at < $1", before)
         return tuple(
             Intent(row["crate"], row["receipt_id"], tuple(zip(row["documents"], row["revisions"], strict=True)))
@@ -192,7 +183,7 @@ class PostgresTables:
 
     async def position(self, projection: str) -> int:
         """See Tables."""
-        with _answering():
+        with answering():
             return await self._database.position(projection, self._incarnations[projection])
 
     async def _add_one(self, connection: Connection, row: ReceiptRow, delete: Delete) -> None:
