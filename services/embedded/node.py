@@ -198,11 +198,11 @@ def _freeze() -> None:
 
 def _addresses(listen: str, *, apart: bool) -> dict[str, str]:
     host, _, port = listen.rpartition(":")
-    addresses = dict.fromkeys(topology.ROLE_NAMES, f"{host}:{free_port()}" if port == "0" else listen)
+    by_role = dict.fromkeys(topology.ROLE_NAMES, f"{host}:{free_port()}" if port == "0" else listen)
     if apart:
         for role in topology.ROLE_NAMES[1:]:
-            addresses[role] = f"127.0.0.1:{free_port()}"
-    return addresses
+            by_role[role] = f"127.0.0.1:{free_port()}"
+    return by_role
 
 
 def _placed(settings: NodeSettings, endpoints: Endpoints, listen: str) -> NodeSettings:
