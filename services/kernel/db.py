@@ -31,12 +31,16 @@ _AWAY = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    # A connection that was cut while idle may say so only as asyncpg's own confusion ("cannot switch to state").
+    asyncpg.InternalClientError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
     asyncpg.DiskFullError,
 )
+# All that a server or its client may raise.
+DATABASE_FAULTS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
 class Database:
@@ -70,7 +74,7 @@ class Database:
         database = await cls.attach(dsn, schema=schema, max_connections=max_connections)
         try:
             await _migrate(database.pool, schema, migrations)
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except DATABASE_FAULTS as error:
             database.pool.terminate()
             raise Unavailable(
                 f"Postgres stopped answering ({type(error).__name__}) while {schema} was opened"
@@ -175,7 +179,7 @@ def answering() -> Iterator[None]:
 def _connecting() -> Iterator[None]:
     try:
         yield
-    except (OSError, asyncpg.PostgresError, TimeoutError) as error:
+    except DATABASE_FAULTS as error:
         raise Unavailable(
             f"Postgres doesn't answer ({type(error).__name__}): is it up and its address right?"
         ) from error

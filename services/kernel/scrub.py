@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import asyncpg
 
-from services.kernel.db import Database, answering
+from services.kernel.db import DATABASE_FAULTS, Database, answering
 from services.kernel.errors import Failure, Unavailable
 
 _log = logging.getLogger("affidavit.scrub")
@@ -153,7 +153,7 @@ class Scrubber:
                 await asyncio.sleep(max(0.0, self._rests_until - _now()))
                 await self._scrub()
                 self.problem = ""
-            except (Failure, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except (Failure, *DATABASE_FAULTS) as error:
                 self.problem = error.message if isinstance(error, Failure) else _told(error)
                 _log.warning("erased content is still on disk: %s", self.problem)
                 await asyncio.sleep(_RETRY_S)

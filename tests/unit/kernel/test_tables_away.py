@@ -19,6 +19,7 @@ AWAY = [
     asyncpg.CrashShutdownError("terminating connection"),
     asyncpg.ConnectionDoesNotExistError("closed in the middle"),
     asyncpg.InterfaceError("the underlying connection is closed"),
+    asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress"),
     asyncpg.DiskFullError("no space left on device"),
 ]
 
