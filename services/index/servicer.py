@@ -150,6 +150,18 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
         """Refuse: living states aren't built yet."""
         raise NotAvailableYet("GetState is not available yet: living states are not computed")
 
+    async def ListStates(self, request: pb.ListStatesRequest, context: Call) -> pb.ListStatesResponse:
+        """Refuse: living states aren't built yet."""
+        raise NotAvailableYet("ListStates is not available yet: living states are not computed")
+
+    async def ListHistory(self, request: pb.ListHistoryRequest, context: Call) -> pb.ListHistoryResponse:
+        """Refuse: living states aren't built yet."""
+        raise NotAvailableYet("ListHistory is not available yet: living states are not computed")
+
+    async def ListFamilies(self, request: pb.ListFamiliesRequest, context: Call) -> pb.ListFamiliesResponse:
+        """Refuse: living states aren't built yet."""
+        raise NotAvailableYet("ListFamilies is not available yet: living states are not computed")
+
     async def _serving(self, crate_id: str) -> Generation:
         self._gate.check()
         found = generations.serving(await self._remembered.generations(crate_id))

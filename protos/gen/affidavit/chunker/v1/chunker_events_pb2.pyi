@@ -153,6 +153,7 @@ class ChunkSet(_message.Message):
     URI_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
     charset: _builtins.str
     title: _builtins.str
     media_type: _builtins.str
@@ -168,6 +169,10 @@ class ChunkSet(_message.Message):
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
     @_builtins.property
     def notices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def links(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """As in the source's manifest."""
+
     def __init__(
         self,
         *,
@@ -181,10 +186,11 @@ class ChunkSet(_message.Message):
         uri: _builtins.str = ...,
         metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         notices: _abc.Iterable[_builtins.str] | None = ...,
+        links: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charset", b"charset", "chunks", b"chunks", "headings", b"headings", "media_type", b"media_type", "metadata", b"metadata", "notices", b"notices", "source_domain", b"source_domain", "source_id", b"source_id", "title", b"title", "uri", b"uri"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charset", b"charset", "chunks", b"chunks", "headings", b"headings", "links", b"links", "media_type", b"media_type", "metadata", b"metadata", "notices", b"notices", "source_domain", b"source_domain", "source_id", b"source_id", "title", b"title", "uri", b"uri"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

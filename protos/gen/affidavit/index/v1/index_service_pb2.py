@@ -24,70 +24,87 @@ _sym_db = _symbol_database.Default()
 
 from affidavit.chunker.v1 import chunker_events_pb2 as affidavit_dot_chunker_dot_v1_dot_chunker__events__pb2
 from affidavit.event.v1 import envelope_pb2 as affidavit_dot_event_dot_v1_dot_envelope__pb2
+from affidavit.index.v1 import living_pb2 as affidavit_dot_index_dot_v1_dot_living__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&affidavit/index/v1/index_service.proto\x12\x12\x61\x66\x66idavit.index.v1\x1a)affidavit/chunker/v1/chunker_events.proto\x1a!affidavit/event/v1/envelope.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x01\n\nLaneFilter\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.affidavit.index.v1.RecordKind\x12\'\n\x05\x66orms\x18\x02 \x03(\x0e\x32\x18.affidavit.event.v1.Form\x12\x14\n\x0c\x64ocument_ids\x18\x03 \x03(\t\x12\x16\n\x0esource_domains\x18\x04 \x03(\t\"t\n\x03Hit\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\r\n\x05score\x18\x04 \x01(\x01\x12&\n\x04\x66orm\x18\x05 \x01(\x0e\x32\x18.affidavit.event.v1.Form\"C\n\nTermWeight\x12\x0c\n\x04term\x18\x01 \x01(\t\x12\x0b\n\x03idf\x18\x02 \x01(\x01\x12\x1a\n\x12\x64ocument_frequency\x18\x03 \x01(\x04\"v\n\x14SearchKeywordRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12.\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\r\n\x05limit\x18\x04 \x01(\r\"\x93\x01\n\x15SearchKeywordResponse\x12%\n\x04hits\x18\x01 \x03(\x0b\x32\x17.affidavit.index.v1.Hit\x12\x10\n\x08position\x18\x02 \x01(\x04\x12-\n\x05terms\x18\x03 \x03(\x0b\x32\x1e.affidavit.index.v1.TermWeight\x12\x12\n\ngeneration\x18\x04 \x01(\r\"\x88\x01\n\x13SearchVectorRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x0e\n\x06vector\x18\x02 \x01(\x0c\x12\x10\n\x08model_id\x18\x03 \x01(\t\x12.\n\x06\x66ilter\x18\x04 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\r\n\x05limit\x18\x05 \x01(\r\"c\n\x14SearchVectorResponse\x12%\n\x04hits\x18\x01 \x03(\x0b\x32\x17.affidavit.index.v1.Hit\x12\x10\n\x08position\x18\x02 \x01(\x04\x12\x12\n\ngeneration\x18\x03 \x01(\r\"B\n\x08\x43hunkKey\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\"\xd4\x02\n\x0cIndexedChunk\x12)\n\x03key\x18\x01 \x01(\x0b\x32\x1c.affidavit.index.v1.ChunkKey\x12*\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1b.affidavit.chunker.v1.Chunk\x12\r\n\x05title\x18\x03 \x01(\t\x12\x11\n\tsource_id\x18\x04 \x01(\t\x12\x15\n\rsource_domain\x18\x05 \x01(\t\x12\x12\n\nmedia_type\x18\x06 \x01(\t\x12\x0f\n\x07\x63harset\x18\x07 \x01(\t\x12\x0b\n\x03uri\x18\x08 \x01(\t\x12&\n\x04\x66orm\x18\t \x01(\x0e\x32\x18.affidavit.event.v1.Form\x12\x30\n\x0c\x65\x66\x66\x65\x63tive_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x11ingested_position\x18\x0b \x01(\x04\x12\r\n\x05terms\x18\x0c \x03(\t\"\x90\x01\n\x12\x46\x65tchChunksRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12*\n\x04keys\x18\x02 \x03(\x0b\x32\x1c.affidavit.index.v1.ChunkKey\x12\x12\n\nwith_terms\x18\x03 \x01(\x08\x12\x12\n\nonly_terms\x18\x04 \x03(\t\x12\x14\n\x0cwithout_runs\x18\x05 \x01(\x08\"Y\n\x13\x46\x65tchChunksResponse\x12\x30\n\x06\x63hunks\x18\x01 \x03(\x0b\x32 .affidavit.index.v1.IndexedChunk\x12\x10\n\x08position\x18\x02 \x01(\x04\"s\n\x11ListChunksRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x11\n\tpage_size\x18\x04 \x01(\r\x12\x12\n\npage_token\x18\x05 \x01(\t\"q\n\x12ListChunksResponse\x12\x30\n\x06\x63hunks\x18\x01 \x03(\x0b\x32 .affidavit.index.v1.IndexedChunk\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x10\n\x08headings\x18\x03 \x03(\t\"\'\n\x13GetWatermarkRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"=\n\x14GetWatermarkResponse\x12\x10\n\x08position\x18\x01 \x01(\x04\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\"L\n\x11GetErasureRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\x04\"D\n\x12GetErasureResponse\x12\x0c\n\x04gone\x18\x01 \x01(\x08\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12\x0f\n\x07problem\x18\x03 \x01(\t\"\xd2\x01\n\nGeneration\x12\x12\n\ngeneration\x18\x01 \x01(\r\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x10\n\x08model_id\x18\x03 \x01(\t\x12\x11\n\tdimension\x18\x04 \x01(\r\x12\x1a\n\x12retrieval_strategy\x18\x05 \x01(\t\x12.\n\nstarted_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rchunk_records\x18\x07 \x01(\x04\x12\x18\n\x10\x64ocument_records\x18\x08 \x01(\x04\"*\n\x16ListGenerationsRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"N\n\x17ListGenerationsResponse\x12\x33\n\x0bgenerations\x18\x01 \x03(\x0b\x32\x1e.affidavit.index.v1.Generation\"P\n\x0eRebuildRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x1a\n\x12retrieval_strategy\x18\x02 \x01(\t\x12\x10\n\x08model_id\x18\x03 \x01(\t\"%\n\x0fRebuildResponse\x12\x12\n\ngeneration\x18\x01 \x01(\r\"M\n\x15ListNeighboursRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x03 \x01(\r\".\n\x16ListNeighboursResponse\x12\x14\n\x0c\x64ocument_ids\x18\x01 \x03(\t\"o\n\x0fGetStateRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12)\n\x05\x61s_of\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02\x61t\x18\x04 \x01(\x04\"!\n\x10GetStateResponse\x12\r\n\x05state\x18\x01 \x01(\t*Z\n\nRecordKind\x12\x1b\n\x17RECORD_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11RECORD_KIND_CHUNK\x10\x01\x12\x18\n\x14RECORD_KIND_DOCUMENT\x10\x02\x32\xd4\x07\n\x0cIndexService\x12\x64\n\rSearchKeyword\x12(.affidavit.index.v1.SearchKeywordRequest\x1a).affidavit.index.v1.SearchKeywordResponse\x12\x61\n\x0cSearchVector\x12\'.affidavit.index.v1.SearchVectorRequest\x1a(.affidavit.index.v1.SearchVectorResponse\x12^\n\x0b\x46\x65tchChunks\x12&.affidavit.index.v1.FetchChunksRequest\x1a\'.affidavit.index.v1.FetchChunksResponse\x12[\n\nListChunks\x12%.affidavit.index.v1.ListChunksRequest\x1a&.affidavit.index.v1.ListChunksResponse\x12\x61\n\x0cGetWatermark\x12\'.affidavit.index.v1.GetWatermarkRequest\x1a(.affidavit.index.v1.GetWatermarkResponse\x12[\n\nGetErasure\x12%.affidavit.index.v1.GetErasureRequest\x1a&.affidavit.index.v1.GetErasureResponse\x12j\n\x0fListGenerations\x12*.affidavit.index.v1.ListGenerationsRequest\x1a+.affidavit.index.v1.ListGenerationsResponse\x12R\n\x07Rebuild\x12\".affidavit.index.v1.RebuildRequest\x1a#.affidavit.index.v1.RebuildResponse\x12g\n\x0eListNeighbours\x12).affidavit.index.v1.ListNeighboursRequest\x1a*.affidavit.index.v1.ListNeighboursResponse\x12U\n\x08GetState\x12#.affidavit.index.v1.GetStateRequest\x1a$.affidavit.index.v1.GetStateResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&affidavit/index/v1/index_service.proto\x12\x12\x61\x66\x66idavit.index.v1\x1a)affidavit/chunker/v1/chunker_events.proto\x1a!affidavit/event/v1/envelope.proto\x1a\x1f\x61\x66\x66idavit/index/v1/living.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x01\n\nLaneFilter\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.affidavit.index.v1.RecordKind\x12\'\n\x05\x66orms\x18\x02 \x03(\x0e\x32\x18.affidavit.event.v1.Form\x12\x14\n\x0c\x64ocument_ids\x18\x03 \x03(\t\x12\x16\n\x0esource_domains\x18\x04 \x03(\t\"t\n\x03Hit\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\r\n\x05score\x18\x04 \x01(\x01\x12&\n\x04\x66orm\x18\x05 \x01(\x0e\x32\x18.affidavit.event.v1.Form\"C\n\nTermWeight\x12\x0c\n\x04term\x18\x01 \x01(\t\x12\x0b\n\x03idf\x18\x02 \x01(\x01\x12\x1a\n\x12\x64ocument_frequency\x18\x03 \x01(\x04\"\xcc\x01\n\x14SearchKeywordRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12.\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\r\n\x05limit\x18\x04 \x01(\r\x12(\n\x05reach\x18\x05 \x01(\x0e\x32\x19.affidavit.index.v1.Reach\x12*\n\x06moment\x18\x06 \x01(\x0b\x32\x1a.affidavit.index.v1.Moment\"\x93\x01\n\x15SearchKeywordResponse\x12%\n\x04hits\x18\x01 \x03(\x0b\x32\x17.affidavit.index.v1.Hit\x12\x10\n\x08position\x18\x02 \x01(\x04\x12-\n\x05terms\x18\x03 \x03(\x0b\x32\x1e.affidavit.index.v1.TermWeight\x12\x12\n\ngeneration\x18\x04 \x01(\r\"\xde\x01\n\x13SearchVectorRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x0e\n\x06vector\x18\x02 \x01(\x0c\x12\x10\n\x08model_id\x18\x03 \x01(\t\x12.\n\x06\x66ilter\x18\x04 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\r\n\x05limit\x18\x05 \x01(\r\x12(\n\x05reach\x18\x06 \x01(\x0e\x32\x19.affidavit.index.v1.Reach\x12*\n\x06moment\x18\x07 \x01(\x0b\x32\x1a.affidavit.index.v1.Moment\"c\n\x14SearchVectorResponse\x12%\n\x04hits\x18\x01 \x03(\x0b\x32\x17.affidavit.index.v1.Hit\x12\x10\n\x08position\x18\x02 \x01(\x04\x12\x12\n\ngeneration\x18\x03 \x01(\r\"B\n\x08\x43hunkKey\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\"\xd4\x02\n\x0cIndexedChunk\x12)\n\x03key\x18\x01 \x01(\x0b\x32\x1c.affidavit.index.v1.ChunkKey\x12*\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1b.affidavit.chunker.v1.Chunk\x12\r\n\x05title\x18\x03 \x01(\t\x12\x11\n\tsource_id\x18\x04 \x01(\t\x12\x15\n\rsource_domain\x18\x05 \x01(\t\x12\x12\n\nmedia_type\x18\x06 \x01(\t\x12\x0f\n\x07\x63harset\x18\x07 \x01(\t\x12\x0b\n\x03uri\x18\x08 \x01(\t\x12&\n\x04\x66orm\x18\t \x01(\x0e\x32\x18.affidavit.event.v1.Form\x12\x30\n\x0c\x65\x66\x66\x65\x63tive_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x11ingested_position\x18\x0b \x01(\x04\x12\r\n\x05terms\x18\x0c \x03(\t\"\xfb\x01\n\x12\x46\x65tchChunksRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12*\n\x04keys\x18\x02 \x03(\x0b\x32\x1c.affidavit.index.v1.ChunkKey\x12\x12\n\nwith_terms\x18\x03 \x01(\x08\x12\x12\n\nonly_terms\x18\x04 \x03(\t\x12\x14\n\x0cwithout_runs\x18\x05 \x01(\x08\x12(\n\x05reach\x18\x06 \x01(\x0e\x32\x19.affidavit.index.v1.Reach\x12*\n\x06moment\x18\x07 \x01(\x0b\x32\x1a.affidavit.index.v1.Moment\x12\x13\n\x0bwith_states\x18\x08 \x01(\x08\"\x8a\x01\n\x13\x46\x65tchChunksResponse\x12\x30\n\x06\x63hunks\x18\x01 \x03(\x0b\x32 .affidavit.index.v1.IndexedChunk\x12\x10\n\x08position\x18\x02 \x01(\x04\x12/\n\x06states\x18\x03 \x03(\x0b\x32\x1f.affidavit.index.v1.StateReport\"s\n\x11ListChunksRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x11\n\tpage_size\x18\x04 \x01(\r\x12\x12\n\npage_token\x18\x05 \x01(\t\"q\n\x12ListChunksResponse\x12\x30\n\x06\x63hunks\x18\x01 \x03(\x0b\x32 .affidavit.index.v1.IndexedChunk\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x10\n\x08headings\x18\x03 \x03(\t\"\'\n\x13GetWatermarkRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"=\n\x14GetWatermarkResponse\x12\x10\n\x08position\x18\x01 \x01(\x04\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\"L\n\x11GetErasureRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\x04\"D\n\x12GetErasureResponse\x12\x0c\n\x04gone\x18\x01 \x01(\x08\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12\x0f\n\x07problem\x18\x03 \x01(\t\"\xd2\x01\n\nGeneration\x12\x12\n\ngeneration\x18\x01 \x01(\r\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x10\n\x08model_id\x18\x03 \x01(\t\x12\x11\n\tdimension\x18\x04 \x01(\r\x12\x1a\n\x12retrieval_strategy\x18\x05 \x01(\t\x12.\n\nstarted_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rchunk_records\x18\x07 \x01(\x04\x12\x18\n\x10\x64ocument_records\x18\x08 \x01(\x04\"*\n\x16ListGenerationsRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\"N\n\x17ListGenerationsResponse\x12\x33\n\x0bgenerations\x18\x01 \x03(\x0b\x32\x1e.affidavit.index.v1.Generation\"P\n\x0eRebuildRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x1a\n\x12retrieval_strategy\x18\x02 \x01(\t\x12\x10\n\x08model_id\x18\x03 \x01(\t\"%\n\x0fRebuildResponse\x12\x12\n\ngeneration\x18\x01 \x01(\r\"\x94\x01\n\x0fGetStateRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12)\n\x05\x61s_of\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02\x61t\x18\x04 \x01(\x04\x12\x11\n\tsource_id\x18\x05 \x01(\t\x12\x10\n\x08revision\x18\x06 \x01(\r\"d\n\x10GetStateResponse\x12\r\n\x05state\x18\x01 \x01(\t\x12/\n\x06report\x18\x02 \x01(\x0b\x32\x1f.affidavit.index.v1.StateReport\x12\x10\n\x08position\x18\x03 \x01(\x04\"\xd7\x01\n\x11ListStatesRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12*\n\x06moment\x18\x02 \x01(\x0b\x32\x1a.affidavit.index.v1.Moment\x12/\n\x06states\x18\x03 \x03(\x0e\x32\x1f.affidavit.index.v1.LivingState\x12\x14\n\x0c\x64ocument_ids\x18\x04 \x03(\t\x12\x16\n\x0e\x65very_revision\x18\x05 \x01(\x08\x12\x11\n\tpage_size\x18\x06 \x01(\r\x12\x12\n\npage_token\x18\x07 \x01(\t\"p\n\x12ListStatesResponse\x12/\n\x06states\x18\x01 \x03(\x0b\x32\x1f.affidavit.index.v1.StateReport\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\x04\"N\n\x12ListHistoryRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x11\n\tsource_id\x18\x03 \x01(\t\"\xa6\x01\n\x0cHistoryEntry\x12\x10\n\x08position\x18\x01 \x01(\x04\x12/\n\x0brecorded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x31\n\x08timeline\x18\x04 \x03(\x0b\x32\x1f.affidavit.index.v1.StateReport\x12\x0e\n\x06\x65rased\x18\x05 \x01(\x08\"H\n\x13ListHistoryResponse\x12\x31\n\x07\x65ntries\x18\x01 \x03(\x0b\x32 .affidavit.index.v1.HistoryEntry\"\xaf\x01\n\x15ListNeighboursRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x03 \x01(\r\x12\x14\n\x0c\x64ocument_ids\x18\x04 \x03(\t\x12\r\n\x05types\x18\x05 \x03(\t\x12*\n\x06moment\x18\x06 \x01(\x0b\x32\x1a.affidavit.index.v1.Moment\x12\x0f\n\x07\x66\x61n_out\x18\x07 \x01(\r\"q\n\x16ListNeighboursResponse\x12\x14\n\x0c\x64ocument_ids\x18\x01 \x03(\t\x12/\n\trelations\x18\x02 \x03(\x0b\x32\x1c.affidavit.index.v1.Relation\x12\x10\n\x08position\x18\x03 \x01(\x04\"{\n\x13ListFamiliesRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x14\n\x0c\x64ocument_ids\x18\x02 \x03(\t\x12\x10\n\x08\x66\x61milies\x18\x03 \x03(\t\x12*\n\x06moment\x18\x04 \x01(\x0b\x32\x1a.affidavit.index.v1.Moment\"J\n\x06\x46\x61mily\x12\x0e\n\x06\x66\x61mily\x18\x01 \x01(\t\x12\x30\n\x07members\x18\x02 \x03(\x0b\x32\x1f.affidavit.index.v1.StateReport\"V\n\x14ListFamiliesResponse\x12,\n\x08\x66\x61milies\x18\x01 \x03(\x0b\x32\x1a.affidavit.index.v1.Family\x12\x10\n\x08position\x18\x02 \x01(\x04*Z\n\nRecordKind\x12\x1b\n\x17RECORD_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11RECORD_KIND_CHUNK\x10\x01\x12\x18\n\x14RECORD_KIND_DOCUMENT\x10\x02\x32\xf4\t\n\x0cIndexService\x12\x64\n\rSearchKeyword\x12(.affidavit.index.v1.SearchKeywordRequest\x1a).affidavit.index.v1.SearchKeywordResponse\x12\x61\n\x0cSearchVector\x12\'.affidavit.index.v1.SearchVectorRequest\x1a(.affidavit.index.v1.SearchVectorResponse\x12^\n\x0b\x46\x65tchChunks\x12&.affidavit.index.v1.FetchChunksRequest\x1a\'.affidavit.index.v1.FetchChunksResponse\x12[\n\nListChunks\x12%.affidavit.index.v1.ListChunksRequest\x1a&.affidavit.index.v1.ListChunksResponse\x12\x61\n\x0cGetWatermark\x12\'.affidavit.index.v1.GetWatermarkRequest\x1a(.affidavit.index.v1.GetWatermarkResponse\x12[\n\nGetErasure\x12%.affidavit.index.v1.GetErasureRequest\x1a&.affidavit.index.v1.GetErasureResponse\x12j\n\x0fListGenerations\x12*.affidavit.index.v1.ListGenerationsRequest\x1a+.affidavit.index.v1.ListGenerationsResponse\x12R\n\x07Rebuild\x12\".affidavit.index.v1.RebuildRequest\x1a#.affidavit.index.v1.RebuildResponse\x12g\n\x0eListNeighbours\x12).affidavit.index.v1.ListNeighboursRequest\x1a*.affidavit.index.v1.ListNeighboursResponse\x12U\n\x08GetState\x12#.affidavit.index.v1.GetStateRequest\x1a$.affidavit.index.v1.GetStateResponse\x12[\n\nListStates\x12%.affidavit.index.v1.ListStatesRequest\x1a&.affidavit.index.v1.ListStatesResponse\x12^\n\x0bListHistory\x12&.affidavit.index.v1.ListHistoryRequest\x1a\'.affidavit.index.v1.ListHistoryResponse\x12\x61\n\x0cListFamilies\x12\'.affidavit.index.v1.ListFamiliesRequest\x1a(.affidavit.index.v1.ListFamiliesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'affidavit.index.v1.index_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RECORDKIND']._serialized_start=2884
-  _globals['_RECORDKIND']._serialized_end=2974
-  _globals['_LANEFILTER']._serialized_start=174
-  _globals['_LANEFILTER']._serialized_end=319
-  _globals['_HIT']._serialized_start=321
-  _globals['_HIT']._serialized_end=437
-  _globals['_TERMWEIGHT']._serialized_start=439
-  _globals['_TERMWEIGHT']._serialized_end=506
-  _globals['_SEARCHKEYWORDREQUEST']._serialized_start=508
-  _globals['_SEARCHKEYWORDREQUEST']._serialized_end=626
-  _globals['_SEARCHKEYWORDRESPONSE']._serialized_start=629
-  _globals['_SEARCHKEYWORDRESPONSE']._serialized_end=776
-  _globals['_SEARCHVECTORREQUEST']._serialized_start=779
-  _globals['_SEARCHVECTORREQUEST']._serialized_end=915
-  _globals['_SEARCHVECTORRESPONSE']._serialized_start=917
-  _globals['_SEARCHVECTORRESPONSE']._serialized_end=1016
-  _globals['_CHUNKKEY']._serialized_start=1018
-  _globals['_CHUNKKEY']._serialized_end=1084
-  _globals['_INDEXEDCHUNK']._serialized_start=1087
-  _globals['_INDEXEDCHUNK']._serialized_end=1427
-  _globals['_FETCHCHUNKSREQUEST']._serialized_start=1430
-  _globals['_FETCHCHUNKSREQUEST']._serialized_end=1574
-  _globals['_FETCHCHUNKSRESPONSE']._serialized_start=1576
-  _globals['_FETCHCHUNKSRESPONSE']._serialized_end=1665
-  _globals['_LISTCHUNKSREQUEST']._serialized_start=1667
-  _globals['_LISTCHUNKSREQUEST']._serialized_end=1782
-  _globals['_LISTCHUNKSRESPONSE']._serialized_start=1784
-  _globals['_LISTCHUNKSRESPONSE']._serialized_end=1897
-  _globals['_GETWATERMARKREQUEST']._serialized_start=1899
-  _globals['_GETWATERMARKREQUEST']._serialized_end=1938
-  _globals['_GETWATERMARKRESPONSE']._serialized_start=1940
-  _globals['_GETWATERMARKRESPONSE']._serialized_end=2001
-  _globals['_GETERASUREREQUEST']._serialized_start=2003
-  _globals['_GETERASUREREQUEST']._serialized_end=2079
-  _globals['_GETERASURERESPONSE']._serialized_start=2081
-  _globals['_GETERASURERESPONSE']._serialized_end=2149
-  _globals['_GENERATION']._serialized_start=2152
-  _globals['_GENERATION']._serialized_end=2362
-  _globals['_LISTGENERATIONSREQUEST']._serialized_start=2364
-  _globals['_LISTGENERATIONSREQUEST']._serialized_end=2406
-  _globals['_LISTGENERATIONSRESPONSE']._serialized_start=2408
-  _globals['_LISTGENERATIONSRESPONSE']._serialized_end=2486
-  _globals['_REBUILDREQUEST']._serialized_start=2488
-  _globals['_REBUILDREQUEST']._serialized_end=2568
-  _globals['_REBUILDRESPONSE']._serialized_start=2570
-  _globals['_REBUILDRESPONSE']._serialized_end=2607
-  _globals['_LISTNEIGHBOURSREQUEST']._serialized_start=2609
-  _globals['_LISTNEIGHBOURSREQUEST']._serialized_end=2686
-  _globals['_LISTNEIGHBOURSRESPONSE']._serialized_start=2688
-  _globals['_LISTNEIGHBOURSRESPONSE']._serialized_end=2734
-  _globals['_GETSTATEREQUEST']._serialized_start=2736
-  _globals['_GETSTATEREQUEST']._serialized_end=2847
-  _globals['_GETSTATERESPONSE']._serialized_start=2849
-  _globals['_GETSTATERESPONSE']._serialized_end=2882
-  _globals['_INDEXSERVICE']._serialized_start=2977
-  _globals['_INDEXSERVICE']._serialized_end=3957
+  _globals['_RECORDKIND']._serialized_start=4462
+  _globals['_RECORDKIND']._serialized_end=4552
+  _globals['_LANEFILTER']._serialized_start=207
+  _globals['_LANEFILTER']._serialized_end=352
+  _globals['_HIT']._serialized_start=354
+  _globals['_HIT']._serialized_end=470
+  _globals['_TERMWEIGHT']._serialized_start=472
+  _globals['_TERMWEIGHT']._serialized_end=539
+  _globals['_SEARCHKEYWORDREQUEST']._serialized_start=542
+  _globals['_SEARCHKEYWORDREQUEST']._serialized_end=746
+  _globals['_SEARCHKEYWORDRESPONSE']._serialized_start=749
+  _globals['_SEARCHKEYWORDRESPONSE']._serialized_end=896
+  _globals['_SEARCHVECTORREQUEST']._serialized_start=899
+  _globals['_SEARCHVECTORREQUEST']._serialized_end=1121
+  _globals['_SEARCHVECTORRESPONSE']._serialized_start=1123
+  _globals['_SEARCHVECTORRESPONSE']._serialized_end=1222
+  _globals['_CHUNKKEY']._serialized_start=1224
+  _globals['_CHUNKKEY']._serialized_end=1290
+  _globals['_INDEXEDCHUNK']._serialized_start=1293
+  _globals['_INDEXEDCHUNK']._serialized_end=1633
+  _globals['_FETCHCHUNKSREQUEST']._serialized_start=1636
+  _globals['_FETCHCHUNKSREQUEST']._serialized_end=1887
+  _globals['_FETCHCHUNKSRESPONSE']._serialized_start=1890
+  _globals['_FETCHCHUNKSRESPONSE']._serialized_end=2028
+  _globals['_LISTCHUNKSREQUEST']._serialized_start=2030
+  _globals['_LISTCHUNKSREQUEST']._serialized_end=2145
+  _globals['_LISTCHUNKSRESPONSE']._serialized_start=2147
+  _globals['_LISTCHUNKSRESPONSE']._serialized_end=2260
+  _globals['_GETWATERMARKREQUEST']._serialized_start=2262
+  _globals['_GETWATERMARKREQUEST']._serialized_end=2301
+  _globals['_GETWATERMARKRESPONSE']._serialized_start=2303
+  _globals['_GETWATERMARKRESPONSE']._serialized_end=2364
+  _globals['_GETERASUREREQUEST']._serialized_start=2366
+  _globals['_GETERASUREREQUEST']._serialized_end=2442
+  _globals['_GETERASURERESPONSE']._serialized_start=2444
+  _globals['_GETERASURERESPONSE']._serialized_end=2512
+  _globals['_GENERATION']._serialized_start=2515
+  _globals['_GENERATION']._serialized_end=2725
+  _globals['_LISTGENERATIONSREQUEST']._serialized_start=2727
+  _globals['_LISTGENERATIONSREQUEST']._serialized_end=2769
+  _globals['_LISTGENERATIONSRESPONSE']._serialized_start=2771
+  _globals['_LISTGENERATIONSRESPONSE']._serialized_end=2849
+  _globals['_REBUILDREQUEST']._serialized_start=2851
+  _globals['_REBUILDREQUEST']._serialized_end=2931
+  _globals['_REBUILDRESPONSE']._serialized_start=2933
+  _globals['_REBUILDRESPONSE']._serialized_end=2970
+  _globals['_GETSTATEREQUEST']._serialized_start=2973
+  _globals['_GETSTATEREQUEST']._serialized_end=3121
+  _globals['_GETSTATERESPONSE']._serialized_start=3123
+  _globals['_GETSTATERESPONSE']._serialized_end=3223
+  _globals['_LISTSTATESREQUEST']._serialized_start=3226
+  _globals['_LISTSTATESREQUEST']._serialized_end=3441
+  _globals['_LISTSTATESRESPONSE']._serialized_start=3443
+  _globals['_LISTSTATESRESPONSE']._serialized_end=3555
+  _globals['_LISTHISTORYREQUEST']._serialized_start=3557
+  _globals['_LISTHISTORYREQUEST']._serialized_end=3635
+  _globals['_HISTORYENTRY']._serialized_start=3638
+  _globals['_HISTORYENTRY']._serialized_end=3804
+  _globals['_LISTHISTORYRESPONSE']._serialized_start=3806
+  _globals['_LISTHISTORYRESPONSE']._serialized_end=3878
+  _globals['_LISTNEIGHBOURSREQUEST']._serialized_start=3881
+  _globals['_LISTNEIGHBOURSREQUEST']._serialized_end=4056
+  _globals['_LISTNEIGHBOURSRESPONSE']._serialized_start=4058
+  _globals['_LISTNEIGHBOURSRESPONSE']._serialized_end=4171
+  _globals['_LISTFAMILIESREQUEST']._serialized_start=4173
+  _globals['_LISTFAMILIESREQUEST']._serialized_end=4296
+  _globals['_FAMILY']._serialized_start=4298
+  _globals['_FAMILY']._serialized_end=4372
+  _globals['_LISTFAMILIESRESPONSE']._serialized_start=4374
+  _globals['_LISTFAMILIESRESPONSE']._serialized_end=4460
+  _globals['_INDEXSERVICE']._serialized_start=4555
+  _globals['_INDEXSERVICE']._serialized_end=5823
 # @@protoc_insertion_point(module_scope)

@@ -5,6 +5,7 @@ isort:skip_file
 
 from affidavit.chunker.v1 import chunker_events_pb2 as _chunker_events_pb2
 from affidavit.event.v1 import envelope_pb2 as _envelope_pb2
+from affidavit.index.v1 import living_pb2 as _living_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -143,13 +144,18 @@ class SearchKeywordRequest(_message.Message):
     QUERY_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    REACH_FIELD_NUMBER: _builtins.int
+    MOMENT_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     query: _builtins.str
     """Plain words: no operator is understood."""
     limit: _builtins.int
     """1 to 1,000."""
+    reach: _living_pb2.Reach.ValueType
     @_builtins.property
     def filter(self) -> Global___LaneFilter: ...
+    @_builtins.property
+    def moment(self) -> _living_pb2.Moment: ...
     def __init__(
         self,
         *,
@@ -157,10 +163,12 @@ class SearchKeywordRequest(_message.Message):
         query: _builtins.str = ...,
         filter: Global___LaneFilter | None = ...,
         limit: _builtins.int = ...,
+        reach: _living_pb2.Reach.ValueType = ...,
+        moment: _living_pb2.Moment | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "moment", b"moment"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "filter", b"filter", "limit", b"limit", "query", b"query"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "filter", b"filter", "limit", b"limit", "moment", b"moment", "query", b"query", "reach", b"reach"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -208,13 +216,18 @@ class SearchVectorRequest(_message.Message):
     MODEL_ID_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    REACH_FIELD_NUMBER: _builtins.int
+    MOMENT_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     vector: _builtins.bytes
     """Little-endian float32[d]."""
     model_id: _builtins.str
     limit: _builtins.int
+    reach: _living_pb2.Reach.ValueType
     @_builtins.property
     def filter(self) -> Global___LaneFilter: ...
+    @_builtins.property
+    def moment(self) -> _living_pb2.Moment: ...
     def __init__(
         self,
         *,
@@ -223,10 +236,12 @@ class SearchVectorRequest(_message.Message):
         model_id: _builtins.str = ...,
         filter: Global___LaneFilter | None = ...,
         limit: _builtins.int = ...,
+        reach: _living_pb2.Reach.ValueType = ...,
+        moment: _living_pb2.Moment | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "moment", b"moment"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "filter", b"filter", "limit", b"limit", "model_id", b"model_id", "vector", b"vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "filter", b"filter", "limit", b"limit", "model_id", b"model_id", "moment", b"moment", "reach", b"reach", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -351,10 +366,16 @@ class FetchChunksRequest(_message.Message):
     WITH_TERMS_FIELD_NUMBER: _builtins.int
     ONLY_TERMS_FIELD_NUMBER: _builtins.int
     WITHOUT_RUNS_FIELD_NUMBER: _builtins.int
+    REACH_FIELD_NUMBER: _builtins.int
+    MOMENT_FIELD_NUMBER: _builtins.int
+    WITH_STATES_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     with_terms: _builtins.bool
     without_runs: _builtins.bool
     """For who shows a chunk and cites nothing of it."""
+    reach: _living_pb2.Reach.ValueType
+    with_states: _builtins.bool
+    """Fill states."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChunkKey]:
         """1 to 1,000."""
@@ -363,6 +384,8 @@ class FetchChunksRequest(_message.Message):
     def only_terms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """With terms: of each chunk's terms only these; empty means all."""
 
+    @_builtins.property
+    def moment(self) -> _living_pb2.Moment: ...
     def __init__(
         self,
         *,
@@ -371,10 +394,13 @@ class FetchChunksRequest(_message.Message):
         with_terms: _builtins.bool = ...,
         only_terms: _abc.Iterable[_builtins.str] | None = ...,
         without_runs: _builtins.bool = ...,
+        reach: _living_pb2.Reach.ValueType = ...,
+        moment: _living_pb2.Moment | None = ...,
+        with_states: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["moment", b"moment"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "keys", b"keys", "only_terms", b"only_terms", "with_terms", b"with_terms", "without_runs", b"without_runs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "keys", b"keys", "moment", b"moment", "only_terms", b"only_terms", "reach", b"reach", "with_states", b"with_states", "with_terms", b"with_terms", "without_runs", b"without_runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -386,20 +412,26 @@ class FetchChunksResponse(_message.Message):
 
     CHUNKS_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    STATES_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     @_builtins.property
     def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___IndexedChunk]:
-        """In the order of keys; a chunk whose revision is not current any more is left out."""
+        """In the order of keys; a chunk whose revision the reach leaves out is left out."""
+
+    @_builtins.property
+    def states(self) -> _containers.RepeatedCompositeFieldContainer[_living_pb2.StateReport]:
+        """One for each revision among chunks, at the moment."""
 
     def __init__(
         self,
         *,
         chunks: _abc.Iterable[Global___IndexedChunk] | None = ...,
         position: _builtins.int = ...,
+        states: _abc.Iterable[_living_pb2.StateReport] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "position", b"position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "position", b"position", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -687,51 +719,6 @@ class RebuildResponse(_message.Message):
 Global___RebuildResponse: _TypeAlias = RebuildResponse  # noqa: Y015
 
 @_typing.final
-class ListNeighboursRequest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CRATE_ID_FIELD_NUMBER: _builtins.int
-    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
-    DEPTH_FIELD_NUMBER: _builtins.int
-    crate_id: _builtins.str
-    document_id: _builtins.str
-    depth: _builtins.int
-    def __init__(
-        self,
-        *,
-        crate_id: _builtins.str = ...,
-        document_id: _builtins.str = ...,
-        depth: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "depth", b"depth", "document_id", b"document_id"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListNeighboursRequest: _TypeAlias = ListNeighboursRequest  # noqa: Y015
-
-@_typing.final
-class ListNeighboursResponse(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
-    def __init__(
-        self,
-        *,
-        document_ids: _abc.Iterable[_builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_ids", b"document_ids"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListNeighboursResponse: _TypeAlias = ListNeighboursResponse  # noqa: Y015
-
-@_typing.final
 class GetStateRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -739,9 +726,15 @@ class GetStateRequest(_message.Message):
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     AS_OF_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     document_id: _builtins.str
+    """Either of the two."""
     at: _builtins.int
+    source_id: _builtins.str
+    revision: _builtins.int
+    """0: the revision that the moment shows: the newest that is effective by then."""
     @_builtins.property
     def as_of(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -751,10 +744,12 @@ class GetStateRequest(_message.Message):
         document_id: _builtins.str = ...,
         as_of: _timestamp_pb2.Timestamp | None = ...,
         at: _builtins.int = ...,
+        source_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "at", b"at", "crate_id", b"crate_id", "document_id", b"document_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "at", b"at", "crate_id", b"crate_id", "document_id", b"document_id", "revision", b"revision", "source_id", b"source_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -765,16 +760,347 @@ class GetStateResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STATE_FIELD_NUMBER: _builtins.int
+    REPORT_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
     state: _builtins.str
+    """For readers of the first release: the state's name in lower case."""
+    position: _builtins.int
+    """KNOWLEDGE position that was applied."""
+    @_builtins.property
+    def report(self) -> _living_pb2.StateReport: ...
     def __init__(
         self,
         *,
         state: _builtins.str = ...,
+        report: _living_pb2.StateReport | None = ...,
+        position: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "report", b"report", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStateResponse: _TypeAlias = GetStateResponse  # noqa: Y015
+
+@_typing.final
+class ListStatesRequest(_message.Message):
+    """States of many documents, or the knowledge state of the whole crate at a moment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRATE_ID_FIELD_NUMBER: _builtins.int
+    MOMENT_FIELD_NUMBER: _builtins.int
+    STATES_FIELD_NUMBER: _builtins.int
+    DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
+    EVERY_REVISION_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    crate_id: _builtins.str
+    every_revision: _builtins.bool
+    """Revisions that aren't the one that the moment shows, too."""
+    page_size: _builtins.int
+    """1 to 1,000; 0 means 100."""
+    page_token: _builtins.str
+    @_builtins.property
+    def moment(self) -> _living_pb2.Moment: ...
+    @_builtins.property
+    def states(self) -> _containers.RepeatedScalarFieldContainer[_living_pb2.LivingState.ValueType]:
+        """Empty: all."""
+
+    @_builtins.property
+    def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Empty: all; else at most 1,000, and no paging."""
+
+    def __init__(
+        self,
+        *,
+        crate_id: _builtins.str = ...,
+        moment: _living_pb2.Moment | None = ...,
+        states: _abc.Iterable[_living_pb2.LivingState.ValueType] | None = ...,
+        document_ids: _abc.Iterable[_builtins.str] | None = ...,
+        every_revision: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["moment", b"moment"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "document_ids", b"document_ids", "every_revision", b"every_revision", "moment", b"moment", "page_size", b"page_size", "page_token", b"page_token", "states", b"states"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListStatesRequest: _TypeAlias = ListStatesRequest  # noqa: Y015
+
+@_typing.final
+class ListStatesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    position: _builtins.int
+    @_builtins.property
+    def states(self) -> _containers.RepeatedCompositeFieldContainer[_living_pb2.StateReport]:
+        """By document id and revision."""
+
+    def __init__(
+        self,
+        *,
+        states: _abc.Iterable[_living_pb2.StateReport] | None = ...,
+        next_page_token: _builtins.str = ...,
+        position: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "position", b"position", "states", b"states"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListStatesResponse: _TypeAlias = ListStatesResponse  # noqa: Y015
+
+@_typing.final
+class ListHistoryRequest(_message.Message):
+    """How a document's states came about, as they were known one after the other."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRATE_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    crate_id: _builtins.str
+    document_id: _builtins.str
+    source_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        crate_id: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        source_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "document_id", b"document_id", "source_id", b"source_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHistoryRequest: _TypeAlias = ListHistoryRequest  # noqa: Y015
+
+@_typing.final
+class HistoryEntry(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    RECORDED_AT_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    TIMELINE_FIELD_NUMBER: _builtins.int
+    ERASED_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """KNOWLEDGE position that brought it."""
+    revision: _builtins.int
+    erased: _builtins.bool
+    """The revision, or the whole document, is erased from here on."""
+    @_builtins.property
+    def recorded_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def timeline(self) -> _containers.RepeatedCompositeFieldContainer[_living_pb2.StateReport]:
+        """The whole timeline of the revision as known from here on, by time."""
+
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        recorded_at: _timestamp_pb2.Timestamp | None = ...,
+        revision: _builtins.int = ...,
+        timeline: _abc.Iterable[_living_pb2.StateReport] | None = ...,
+        erased: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["recorded_at", b"recorded_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["erased", b"erased", "position", b"position", "recorded_at", b"recorded_at", "revision", b"revision", "timeline", b"timeline"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryEntry: _TypeAlias = HistoryEntry  # noqa: Y015
+
+@_typing.final
+class ListHistoryResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
+    def __init__(
+        self,
+        *,
+        entries: _abc.Iterable[Global___HistoryEntry] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHistoryResponse: _TypeAlias = ListHistoryResponse  # noqa: Y015
+
+@_typing.final
+class ListNeighboursRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRATE_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    DEPTH_FIELD_NUMBER: _builtins.int
+    DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
+    TYPES_FIELD_NUMBER: _builtins.int
+    MOMENT_FIELD_NUMBER: _builtins.int
+    FAN_OUT_FIELD_NUMBER: _builtins.int
+    crate_id: _builtins.str
+    document_id: _builtins.str
+    depth: _builtins.int
+    """1 to 4; 0 means 1."""
+    fan_out: _builtins.int
+    """Edges followed from one document, 1 to 100; 0 means 20."""
+    @_builtins.property
+    def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """More to begin with, 64 in all at most."""
+
+    @_builtins.property
+    def types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Empty: all."""
+
+    @_builtins.property
+    def moment(self) -> _living_pb2.Moment: ...
+    def __init__(
+        self,
+        *,
+        crate_id: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        depth: _builtins.int = ...,
+        document_ids: _abc.Iterable[_builtins.str] | None = ...,
+        types: _abc.Iterable[_builtins.str] | None = ...,
+        moment: _living_pb2.Moment | None = ...,
+        fan_out: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["moment", b"moment"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "depth", b"depth", "document_id", b"document_id", "document_ids", b"document_ids", "fan_out", b"fan_out", "moment", b"moment", "types", b"types"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListNeighboursRequest: _TypeAlias = ListNeighboursRequest  # noqa: Y015
+
+@_typing.final
+class ListNeighboursResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
+    RELATIONS_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    @_builtins.property
+    def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Reached, without those to begin with, nearest first."""
+
+    @_builtins.property
+    def relations(self) -> _containers.RepeatedCompositeFieldContainer[_living_pb2.Relation]:
+        """The edges walked, and those of the first documents that wait for an unknown one."""
+
+    def __init__(
+        self,
+        *,
+        document_ids: _abc.Iterable[_builtins.str] | None = ...,
+        relations: _abc.Iterable[_living_pb2.Relation] | None = ...,
+        position: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_ids", b"document_ids", "position", b"position", "relations", b"relations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListNeighboursResponse: _TypeAlias = ListNeighboursResponse  # noqa: Y015
+
+@_typing.final
+class ListFamiliesRequest(_message.Message):
+    """Version series that some documents belong to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRATE_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
+    FAMILIES_FIELD_NUMBER: _builtins.int
+    MOMENT_FIELD_NUMBER: _builtins.int
+    crate_id: _builtins.str
+    @_builtins.property
+    def document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """1 to 64 documents."""
+
+    @_builtins.property
+    def families(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Or series by name, at most 64."""
+
+    @_builtins.property
+    def moment(self) -> _living_pb2.Moment: ...
+    def __init__(
+        self,
+        *,
+        crate_id: _builtins.str = ...,
+        document_ids: _abc.Iterable[_builtins.str] | None = ...,
+        families: _abc.Iterable[_builtins.str] | None = ...,
+        moment: _living_pb2.Moment | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["moment", b"moment"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "document_ids", b"document_ids", "families", b"families", "moment", b"moment"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFamiliesRequest: _TypeAlias = ListFamiliesRequest  # noqa: Y015
+
+@_typing.final
+class Family(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAMILY_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    family: _builtins.str
+    @_builtins.property
+    def members(self) -> _containers.RepeatedCompositeFieldContainer[_living_pb2.StateReport]:
+        """Oldest first: by version, and by effective time where versions don't tell."""
+
+    def __init__(
+        self,
+        *,
+        family: _builtins.str = ...,
+        members: _abc.Iterable[_living_pb2.StateReport] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["family", b"family", "members", b"members"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Family: _TypeAlias = Family  # noqa: Y015
+
+@_typing.final
+class ListFamiliesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAMILIES_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    @_builtins.property
+    def families(self) -> _containers.RepeatedCompositeFieldContainer[Global___Family]: ...
+    def __init__(
+        self,
+        *,
+        families: _abc.Iterable[Global___Family] | None = ...,
+        position: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["families", b"families", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFamiliesResponse: _TypeAlias = ListFamiliesResponse  # noqa: Y015

@@ -84,6 +84,21 @@ class IndexServiceStub:
                 request_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetStateRequest.SerializeToString,
                 response_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetStateResponse.FromString,
                 _registered_method=True)
+        self.ListStates = channel.unary_unary(
+                '/affidavit.index.v1.IndexService/ListStates',
+                request_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListStatesRequest.SerializeToString,
+                response_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListStatesResponse.FromString,
+                _registered_method=True)
+        self.ListHistory = channel.unary_unary(
+                '/affidavit.index.v1.IndexService/ListHistory',
+                request_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListHistoryRequest.SerializeToString,
+                response_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListHistoryResponse.FromString,
+                _registered_method=True)
+        self.ListFamilies = channel.unary_unary(
+                '/affidavit.index.v1.IndexService/ListFamilies',
+                request_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListFamiliesRequest.SerializeToString,
+                response_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListFamiliesResponse.FromString,
+                _registered_method=True)
 
 
 class IndexServiceServicer:
@@ -141,12 +156,32 @@ class IndexServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListNeighbours(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Relations and what they lead to, by one bounded walk.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetState(self, request, context):
+        """The living state of a document at a moment; NOT_FOUND before it came into force or was known.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListStates(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListHistory(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListFamilies(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -204,6 +239,21 @@ def add_IndexServiceServicer_to_server(servicer, server):
                     servicer.GetState,
                     request_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetStateRequest.FromString,
                     response_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.GetStateResponse.SerializeToString,
+            ),
+            'ListStates': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListStates,
+                    request_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListStatesRequest.FromString,
+                    response_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListStatesResponse.SerializeToString,
+            ),
+            'ListHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHistory,
+                    request_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListHistoryRequest.FromString,
+                    response_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListHistoryResponse.SerializeToString,
+            ),
+            'ListFamilies': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListFamilies,
+                    request_deserializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListFamiliesRequest.FromString,
+                    response_serializer=affidavit_dot_index_dot_v1_dot_index__service__pb2.ListFamiliesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -476,6 +526,87 @@ class IndexService:
             '/affidavit.index.v1.IndexService/GetState',
             affidavit_dot_index_dot_v1_dot_index__service__pb2.GetStateRequest.SerializeToString,
             affidavit_dot_index_dot_v1_dot_index__service__pb2.GetStateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListStates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/affidavit.index.v1.IndexService/ListStates',
+            affidavit_dot_index_dot_v1_dot_index__service__pb2.ListStatesRequest.SerializeToString,
+            affidavit_dot_index_dot_v1_dot_index__service__pb2.ListStatesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/affidavit.index.v1.IndexService/ListHistory',
+            affidavit_dot_index_dot_v1_dot_index__service__pb2.ListHistoryRequest.SerializeToString,
+            affidavit_dot_index_dot_v1_dot_index__service__pb2.ListHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListFamilies(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/affidavit.index.v1.IndexService/ListFamilies',
+            affidavit_dot_index_dot_v1_dot_index__service__pb2.ListFamiliesRequest.SerializeToString,
+            affidavit_dot_index_dot_v1_dot_index__service__pb2.ListFamiliesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,7 +43,12 @@ class IndexServiceStub:
     ListGenerations: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.ListGenerationsRequest, _index_service_pb2.ListGenerationsResponse]
     Rebuild: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.RebuildRequest, _index_service_pb2.RebuildResponse]
     ListNeighbours: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.ListNeighboursRequest, _index_service_pb2.ListNeighboursResponse]
+    """Relations and what they lead to, by one bounded walk."""
     GetState: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.GetStateRequest, _index_service_pb2.GetStateResponse]
+    """The living state of a document at a moment; NOT_FOUND before it came into force or was known."""
+    ListStates: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.ListStatesRequest, _index_service_pb2.ListStatesResponse]
+    ListHistory: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.ListHistoryRequest, _index_service_pb2.ListHistoryResponse]
+    ListFamilies: _grpc.UnaryUnaryMultiCallable[_index_service_pb2.ListFamiliesRequest, _index_service_pb2.ListFamiliesResponse]
 
 @_typing.type_check_only
 class IndexServiceAsyncStub(IndexServiceStub):
@@ -60,7 +65,12 @@ class IndexServiceAsyncStub(IndexServiceStub):
     ListGenerations: _aio.UnaryUnaryMultiCallable[_index_service_pb2.ListGenerationsRequest, _index_service_pb2.ListGenerationsResponse]  # type: ignore[assignment]
     Rebuild: _aio.UnaryUnaryMultiCallable[_index_service_pb2.RebuildRequest, _index_service_pb2.RebuildResponse]  # type: ignore[assignment]
     ListNeighbours: _aio.UnaryUnaryMultiCallable[_index_service_pb2.ListNeighboursRequest, _index_service_pb2.ListNeighboursResponse]  # type: ignore[assignment]
+    """Relations and what they lead to, by one bounded walk."""
     GetState: _aio.UnaryUnaryMultiCallable[_index_service_pb2.GetStateRequest, _index_service_pb2.GetStateResponse]  # type: ignore[assignment]
+    """The living state of a document at a moment; NOT_FOUND before it came into force or was known."""
+    ListStates: _aio.UnaryUnaryMultiCallable[_index_service_pb2.ListStatesRequest, _index_service_pb2.ListStatesResponse]  # type: ignore[assignment]
+    ListHistory: _aio.UnaryUnaryMultiCallable[_index_service_pb2.ListHistoryRequest, _index_service_pb2.ListHistoryResponse]  # type: ignore[assignment]
+    ListFamilies: _aio.UnaryUnaryMultiCallable[_index_service_pb2.ListFamiliesRequest, _index_service_pb2.ListFamiliesResponse]  # type: ignore[assignment]
 
 class IndexServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -127,13 +137,36 @@ class IndexServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _index_service_pb2.ListNeighboursRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_index_service_pb2.ListNeighboursResponse, _abc.Awaitable[_index_service_pb2.ListNeighboursResponse]]: ...
+    ) -> _typing.Union[_index_service_pb2.ListNeighboursResponse, _abc.Awaitable[_index_service_pb2.ListNeighboursResponse]]:
+        """Relations and what they lead to, by one bounded walk."""
 
     @_abc_1.abstractmethod
     def GetState(
         self,
         request: _index_service_pb2.GetStateRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_index_service_pb2.GetStateResponse, _abc.Awaitable[_index_service_pb2.GetStateResponse]]: ...
+    ) -> _typing.Union[_index_service_pb2.GetStateResponse, _abc.Awaitable[_index_service_pb2.GetStateResponse]]:
+        """The living state of a document at a moment; NOT_FOUND before it came into force or was known."""
+
+    @_abc_1.abstractmethod
+    def ListStates(
+        self,
+        request: _index_service_pb2.ListStatesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_service_pb2.ListStatesResponse, _abc.Awaitable[_index_service_pb2.ListStatesResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListHistory(
+        self,
+        request: _index_service_pb2.ListHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_service_pb2.ListHistoryResponse, _abc.Awaitable[_index_service_pb2.ListHistoryResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ListFamilies(
+        self,
+        request: _index_service_pb2.ListFamiliesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_index_service_pb2.ListFamiliesResponse, _abc.Awaitable[_index_service_pb2.ListFamiliesResponse]]: ...
 
 def add_IndexServiceServicer_to_server(servicer: IndexServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

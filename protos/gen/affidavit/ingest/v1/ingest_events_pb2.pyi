@@ -238,7 +238,10 @@ Global___DocumentErased: _TypeAlias = DocumentErased  # noqa: Y015
 
 @_typing.final
 class RelationDeclared(_message.Message):
-    """A typed edge between two documents."""
+    """Somebody states an edge between two documents, either of which may be unknown yet. What a document says of itself is
+    no event of its own: it lies in its packs, and comes and goes with its revisions.
+    The last statement about a (source, type, target) holds.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -249,13 +252,20 @@ class RelationDeclared(_message.Message):
     ORIGIN_FIELD_NUMBER: _builtins.int
     EFFECTIVE_AT_FIELD_NUMBER: _builtins.int
     DECLARED_AT_FIELD_NUMBER: _builtins.int
+    WITHDRAWN_FIELD_NUMBER: _builtins.int
     source_document_id: _builtins.str
     type: _builtins.str
+    """supersedes, derived_from, cites, elaborates, implements, contradicts or is_version_of."""
     target_document_id: _builtins.str
     confidence_ppm: _builtins.int
     origin: _builtins.str
+    """"declared"."""
+    withdrawn: _builtins.bool
+    """The statement is taken back."""
     @_builtins.property
-    def effective_at(self) -> _timestamp_pb2.Timestamp: ...
+    def effective_at(self) -> _timestamp_pb2.Timestamp:
+        """Absent: when its source comes into force."""
+
     @_builtins.property
     def declared_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -268,10 +278,11 @@ class RelationDeclared(_message.Message):
         origin: _builtins.str = ...,
         effective_at: _timestamp_pb2.Timestamp | None = ...,
         declared_at: _timestamp_pb2.Timestamp | None = ...,
+        withdrawn: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["declared_at", b"declared_at", "effective_at", b"effective_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence_ppm", b"confidence_ppm", "declared_at", b"declared_at", "effective_at", b"effective_at", "origin", b"origin", "source_document_id", b"source_document_id", "target_document_id", b"target_document_id", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence_ppm", b"confidence_ppm", "declared_at", b"declared_at", "effective_at", b"effective_at", "origin", b"origin", "source_document_id", b"source_document_id", "target_document_id", b"target_document_id", "type", b"type", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -338,6 +349,7 @@ class SourceManifest(_message.Message):
     CONTENT_HASH_FIELD_NUMBER: _builtins.int
     SIZE_BYTES_FIELD_NUMBER: _builtins.int
     NOTICES_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
     source_id: _builtins.str
     uri: _builtins.str
     media_type: _builtins.str
@@ -354,6 +366,10 @@ class SourceManifest(_message.Message):
     def notices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What was done to the text, in words: "1 NUL character replaced at byte 27"."""
 
+    @_builtins.property
+    def links(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Targets of the document's links to other documents, as written, at most 500, each once."""
+
     def __init__(
         self,
         *,
@@ -367,10 +383,11 @@ class SourceManifest(_message.Message):
         content_hash: _builtins.bytes = ...,
         size_bytes: _builtins.int = ...,
         notices: _abc.Iterable[_builtins.str] | None = ...,
+        links: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charset", b"charset", "content_hash", b"content_hash", "media_type", b"media_type", "metadata", b"metadata", "notices", b"notices", "size_bytes", b"size_bytes", "source_domain", b"source_domain", "source_id", b"source_id", "title", b"title", "uri", b"uri"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charset", b"charset", "content_hash", b"content_hash", "links", b"links", "media_type", b"media_type", "metadata", b"metadata", "notices", b"notices", "size_bytes", b"size_bytes", "source_domain", b"source_domain", "source_id", b"source_id", "title", b"title", "uri", b"uri"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

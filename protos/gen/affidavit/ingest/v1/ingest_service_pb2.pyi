@@ -944,16 +944,34 @@ Global___GetErasureResponse: _TypeAlias = GetErasureResponse  # noqa: Y015
 
 @_typing.final
 class DeclareRelationRequest(_message.Message):
+    """Each end by document id or source id. An end that isn't known yet has to be named by source id."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     CRATE_ID_FIELD_NUMBER: _builtins.int
     SOURCE_DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     TYPE_FIELD_NUMBER: _builtins.int
     TARGET_DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_SOURCE_ID_FIELD_NUMBER: _builtins.int
+    TARGET_SOURCE_ID_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    EFFECTIVE_AT_FIELD_NUMBER: _builtins.int
+    WITHDRAWN_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     source_document_id: _builtins.str
     type: _builtins.str
+    """supersedes, derived_from, cites, elaborates, implements, contradicts or is_version_of: "source TYPE target"."""
     target_document_id: _builtins.str
+    source_source_id: _builtins.str
+    target_source_id: _builtins.str
+    confidence: _builtins.float
+    """0 to 1; absent: 1."""
+    withdrawn: _builtins.bool
+    """Takes an earlier statement back."""
+    @_builtins.property
+    def effective_at(self) -> _timestamp_pb2.Timestamp:
+        """Absent: when its source comes into force."""
+
     def __init__(
         self,
         *,
@@ -961,12 +979,19 @@ class DeclareRelationRequest(_message.Message):
         source_document_id: _builtins.str = ...,
         type: _builtins.str = ...,
         target_document_id: _builtins.str = ...,
+        source_source_id: _builtins.str = ...,
+        target_source_id: _builtins.str = ...,
+        confidence: _builtins.float | None = ...,
+        effective_at: _timestamp_pb2.Timestamp | None = ...,
+        withdrawn: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "effective_at", b"effective_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "source_document_id", b"source_document_id", "target_document_id", b"target_document_id", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "crate_id", b"crate_id", "effective_at", b"effective_at", "source_document_id", b"source_document_id", "source_source_id", b"source_source_id", "target_document_id", b"target_document_id", "target_source_id", b"target_source_id", "type", b"type", "withdrawn", b"withdrawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
+    _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
 
 Global___DeclareRelationRequest: _TypeAlias = DeclareRelationRequest  # noqa: Y015
 
@@ -975,15 +1000,25 @@ class DeclareRelationResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     POSITION_FIELD_NUMBER: _builtins.int
+    UNCHANGED_FIELD_NUMBER: _builtins.int
+    SOURCE_DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    TARGET_DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     position: _builtins.int
+    unchanged: _builtins.bool
+    """The same was stated already: nothing was recorded."""
+    source_document_id: _builtins.str
+    target_document_id: _builtins.str
     def __init__(
         self,
         *,
         position: _builtins.int = ...,
+        unchanged: _builtins.bool = ...,
+        source_document_id: _builtins.str = ...,
+        target_document_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "source_document_id", b"source_document_id", "target_document_id", b"target_document_id", "unchanged", b"unchanged"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

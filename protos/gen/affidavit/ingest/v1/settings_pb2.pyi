@@ -3,8 +3,10 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
@@ -148,6 +150,7 @@ class CrateSettings(_message.Message):
     MODE_FIELD_NUMBER: _builtins.int
     ALLOW_DOWNGRADE_FIELD_NUMBER: _builtins.int
     PROFILE_FIELD_NUMBER: _builtins.int
+    STATE_RULES_FIELD_NUMBER: _builtins.int
     strict_grounding: _builtins.bool
     """No general knowledge; no answer when retrieval finds nothing. Default false."""
     allow_client_history: _builtins.bool
@@ -169,7 +172,11 @@ class CrateSettings(_message.Message):
     allow_downgrade: _builtins.bool
     """Default true."""
     profile: _builtins.str
-    """Default "v1"."""
+    """"v1" (default) or "v3.1"."""
+    @_builtins.property
+    def state_rules(self) -> Global___StateRules:
+        """Replaces the rules as a whole. Default: no rules of the crate's own."""
+
     def __init__(
         self,
         *,
@@ -184,10 +191,11 @@ class CrateSettings(_message.Message):
         mode: Global___AnswerMode.ValueType | None = ...,
         allow_downgrade: _builtins.bool | None = ...,
         profile: _builtins.str | None = ...,
+        state_rules: Global___StateRules | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_client_history", b"_allow_client_history", "_allow_downgrade", b"_allow_downgrade", "_inline_citations", b"_inline_citations", "_mode", b"_mode", "_profile", b"_profile", "_proposition_failure_policy", b"_proposition_failure_policy", "_retrieval_mode", b"_retrieval_mode", "_retrieval_strategy", b"_retrieval_strategy", "_source_limit", b"_source_limit", "_strict_grounding", b"_strict_grounding", "_structured_sources", b"_structured_sources", "allow_client_history", b"allow_client_history", "allow_downgrade", b"allow_downgrade", "inline_citations", b"inline_citations", "mode", b"mode", "profile", b"profile", "proposition_failure_policy", b"proposition_failure_policy", "retrieval_mode", b"retrieval_mode", "retrieval_strategy", b"retrieval_strategy", "source_limit", b"source_limit", "strict_grounding", b"strict_grounding", "structured_sources", b"structured_sources"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_client_history", b"_allow_client_history", "_allow_downgrade", b"_allow_downgrade", "_inline_citations", b"_inline_citations", "_mode", b"_mode", "_profile", b"_profile", "_proposition_failure_policy", b"_proposition_failure_policy", "_retrieval_mode", b"_retrieval_mode", "_retrieval_strategy", b"_retrieval_strategy", "_source_limit", b"_source_limit", "_state_rules", b"_state_rules", "_strict_grounding", b"_strict_grounding", "_structured_sources", b"_structured_sources", "allow_client_history", b"allow_client_history", "allow_downgrade", b"allow_downgrade", "inline_citations", b"inline_citations", "mode", b"mode", "profile", b"profile", "proposition_failure_policy", b"proposition_failure_policy", "retrieval_mode", b"retrieval_mode", "retrieval_strategy", b"retrieval_strategy", "source_limit", b"source_limit", "state_rules", b"state_rules", "strict_grounding", b"strict_grounding", "structured_sources", b"structured_sources"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_client_history", b"_allow_client_history", "_allow_downgrade", b"_allow_downgrade", "_inline_citations", b"_inline_citations", "_mode", b"_mode", "_profile", b"_profile", "_proposition_failure_policy", b"_proposition_failure_policy", "_retrieval_mode", b"_retrieval_mode", "_retrieval_strategy", b"_retrieval_strategy", "_source_limit", b"_source_limit", "_strict_grounding", b"_strict_grounding", "_structured_sources", b"_structured_sources", "allow_client_history", b"allow_client_history", "allow_downgrade", b"allow_downgrade", "inline_citations", b"inline_citations", "mode", b"mode", "profile", b"profile", "proposition_failure_policy", b"proposition_failure_policy", "retrieval_mode", b"retrieval_mode", "retrieval_strategy", b"retrieval_strategy", "source_limit", b"source_limit", "strict_grounding", b"strict_grounding", "structured_sources", b"structured_sources"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_client_history", b"_allow_client_history", "_allow_downgrade", b"_allow_downgrade", "_inline_citations", b"_inline_citations", "_mode", b"_mode", "_profile", b"_profile", "_proposition_failure_policy", b"_proposition_failure_policy", "_retrieval_mode", b"_retrieval_mode", "_retrieval_strategy", b"_retrieval_strategy", "_source_limit", b"_source_limit", "_state_rules", b"_state_rules", "_strict_grounding", b"_strict_grounding", "_structured_sources", b"_structured_sources", "allow_client_history", b"allow_client_history", "allow_downgrade", b"allow_downgrade", "inline_citations", b"inline_citations", "mode", b"mode", "profile", b"profile", "proposition_failure_policy", b"proposition_failure_policy", "retrieval_mode", b"retrieval_mode", "retrieval_strategy", b"retrieval_strategy", "source_limit", b"source_limit", "state_rules", b"state_rules", "strict_grounding", b"strict_grounding", "structured_sources", b"structured_sources"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allow_client_history: _TypeAlias = _typing.Literal["allow_client_history"]  # noqa: Y015
     _WhichOneofArgType__allow_client_history: _TypeAlias = _typing.Literal["_allow_client_history", b"_allow_client_history"]  # noqa: Y015
@@ -207,6 +215,8 @@ class CrateSettings(_message.Message):
     _WhichOneofArgType__retrieval_strategy: _TypeAlias = _typing.Literal["_retrieval_strategy", b"_retrieval_strategy"]  # noqa: Y015
     _WhichOneofReturnType__source_limit: _TypeAlias = _typing.Literal["source_limit"]  # noqa: Y015
     _WhichOneofArgType__source_limit: _TypeAlias = _typing.Literal["_source_limit", b"_source_limit"]  # noqa: Y015
+    _WhichOneofReturnType__state_rules: _TypeAlias = _typing.Literal["state_rules"]  # noqa: Y015
+    _WhichOneofArgType__state_rules: _TypeAlias = _typing.Literal["_state_rules", b"_state_rules"]  # noqa: Y015
     _WhichOneofReturnType__strict_grounding: _TypeAlias = _typing.Literal["strict_grounding"]  # noqa: Y015
     _WhichOneofArgType__strict_grounding: _TypeAlias = _typing.Literal["_strict_grounding", b"_strict_grounding"]  # noqa: Y015
     _WhichOneofReturnType__structured_sources: _TypeAlias = _typing.Literal["structured_sources"]  # noqa: Y015
@@ -230,11 +240,98 @@ class CrateSettings(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__source_limit) -> _WhichOneofReturnType__source_limit | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__state_rules) -> _WhichOneofReturnType__state_rules | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__strict_grounding) -> _WhichOneofReturnType__strict_grounding | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__structured_sources) -> _WhichOneofReturnType__structured_sources | None: ...
 
 Global___CrateSettings: _TypeAlias = CrateSettings  # noqa: Y015
+
+@_typing.final
+class StateRules(_message.Message):
+    """What a crate adds to the rules of living states."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class StatusWordsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    STATUS_WORDS_FIELD_NUMBER: _builtins.int
+    WINDOWS_FIELD_NUMBER: _builtins.int
+    SUPERSEDING_SERIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def status_words(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Status words, any case, and the state that each stands for: superseded, deprecated, dormant, draft or active. At most
+        100. They go before the built-in ones.
+        """
+
+    @_builtins.property
+    def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___StateWindow]: ...
+    @_builtins.property
+    def superseding_series(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Version series in which the newest version in force supersedes the others; "*" means every series. At most 100."""
+
+    def __init__(
+        self,
+        *,
+        status_words: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        windows: _abc.Iterable[Global___StateWindow] | None = ...,
+        superseding_series: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["status_words", b"status_words", "superseding_series", b"superseding_series", "windows", b"windows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StateRules: _TypeAlias = StateRules  # noqa: Y015
+
+@_typing.final
+class StateWindow(_message.Message):
+    """After how long without a new revision or relation documents change their state by time alone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_CLASS_FIELD_NUMBER: _builtins.int
+    STALE_AFTER_DAYS_FIELD_NUMBER: _builtins.int
+    DORMANT_AFTER_DAYS_FIELD_NUMBER: _builtins.int
+    document_class: _builtins.str
+    """Value of the metadata key "class" that it is for; empty: documents without a window of their own."""
+    stale_after_days: _builtins.int
+    """0: off."""
+    dormant_after_days: _builtins.int
+    def __init__(
+        self,
+        *,
+        document_class: _builtins.str = ...,
+        stale_after_days: _builtins.int = ...,
+        dormant_after_days: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_class", b"document_class", "dormant_after_days", b"dormant_after_days", "stale_after_days", b"stale_after_days"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StateWindow: _TypeAlias = StateWindow  # noqa: Y015
 
 @_typing.final
 class Provider(_message.Message):

@@ -24,43 +24,50 @@ _sym_db = _symbol_database.Default()
 
 from affidavit.event.v1 import envelope_pb2 as affidavit_dot_event_dot_v1_dot_envelope__pb2
 from affidavit.index.v1 import index_service_pb2 as affidavit_dot_index_dot_v1_dot_index__service__pb2
+from affidavit.index.v1 import living_pb2 as affidavit_dot_index_dot_v1_dot_living__pb2
 from affidavit.ingest.v1 import settings_pb2 as affidavit_dot_ingest_dot_v1_dot_settings__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&affidavit/query/v1/query_service.proto\x12\x12\x61\x66\x66idavit.query.v1\x1a!affidavit/event/v1/envelope.proto\x1a&affidavit/index/v1/index_service.proto\x1a\"affidavit/ingest/v1/settings.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"D\n\nLaneReport\x12\x0c\n\x04lane\x18\x01 \x01(\t\x12\x0c\n\x04used\x18\x02 \x01(\x08\x12\x0c\n\x04note\x18\x03 \x01(\t\x12\x0c\n\x04hits\x18\x04 \x01(\r\"\xf3\x01\n\rSearchRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\r\n\x05limit\x18\x03 \x01(\r\x12\x30\n\x04mode\x18\x04 \x01(\x0e\x32\".affidavit.ingest.v1.RetrievalMode\x12.\n\x06\x66ilter\x18\x05 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\x19\n\x11group_by_document\x18\x06 \x01(\x08\x12)\n\x05\x61s_of\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02\x61t\x18\x08 \x01(\x04\"\xc6\x02\n\x0cSearchResult\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\x11\n\tsource_id\x18\x04 \x01(\t\x12\r\n\x05title\x18\x05 \x01(\t\x12\x14\n\x0cheading_path\x18\x06 \x03(\t\x12\x0f\n\x07snippet\x18\x07 \x01(\t\x12\r\n\x05score\x18\x08 \x01(\x01\x12\x14\n\x0ckeyword_rank\x18\t \x01(\r\x12\x13\n\x0bvector_rank\x18\n \x01(\r\x12\x15\n\rkeyword_score\x18\x0b \x01(\x01\x12\x0e\n\x06\x63osine\x18\x0c \x01(\x01\x12&\n\x04\x66orm\x18\r \x01(\x0e\x32\x18.affidavit.event.v1.Form\x12,\n\x04kind\x18\x0e \x01(\x0e\x32\x1e.affidavit.index.v1.RecordKind\"\x84\x01\n\x0eSearchResponse\x12\x31\n\x07results\x18\x01 \x03(\x0b\x32 .affidavit.query.v1.SearchResult\x12-\n\x05lanes\x18\x02 \x03(\x0b\x32\x1e.affidavit.query.v1.LaneReport\x12\x10\n\x08position\x18\x03 \x01(\x04\")\n\x0bHistoryTurn\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xca\x02\n\nAskRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12-\n\x04mode\x18\x03 \x01(\x0e\x32\x1f.affidavit.ingest.v1.AnswerMode\x12:\n\x0eretrieval_mode\x18\x04 \x01(\x0e\x32\".affidavit.ingest.v1.RetrievalMode\x12\x30\n\x07history\x18\x05 \x03(\x0b\x32\x1f.affidavit.query.v1.HistoryTurn\x12.\n\x06\x66ilter\x18\x06 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\x14\n\x0csource_limit\x18\x07 \x01(\r\x12)\n\x05\x61s_of\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02\x61t\x18\t \x01(\x04\"\xd1\x02\n\x08\x43itation\x12\x0e\n\x06marker\x18\x01 \x01(\r\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x0f\n\x07ordinal\x18\x04 \x01(\r\x12\x11\n\tsource_id\x18\x05 \x01(\t\x12\r\n\x05title\x18\x06 \x01(\t\x12\x14\n\x0cheading_path\x18\x07 \x03(\t\x12\x12\n\nbyte_start\x18\x08 \x01(\x04\x12\x10\n\x08\x62yte_end\x18\t \x01(\x04\x12\x12\n\nchar_start\x18\n \x01(\x04\x12\x10\n\x08\x63har_end\x18\x0b \x01(\x04\x12\r\n\x05quote\x18\x0c \x01(\t\x12\x10\n\x08verbatim\x18\r \x01(\x08\x12\x15\n\rsource_domain\x18\x0e \x01(\t\x12\x30\n\x0c\x65\x66\x66\x65\x63tive_at\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x63harset\x18\x10 \x01(\t\"\x85\x01\n\x06Source\x12\x0e\n\x06marker\x18\x01 \x01(\r\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x11\n\tsource_id\x18\x04 \x01(\t\x12\r\n\x05title\x18\x05 \x01(\t\x12\x0b\n\x03uri\x18\x06 \x01(\t\x12\x15\n\rsource_domain\x18\x07 \x01(\t\"\x82\x01\n\nModeReport\x12\x32\n\trequested\x18\x01 \x01(\x0e\x32\x1f.affidavit.ingest.v1.AnswerMode\x12\x30\n\x07\x61pplied\x18\x02 \x01(\x0e\x32\x1f.affidavit.ingest.v1.AnswerMode\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xa3\x03\n\x0b\x41skResponse\x12\x11\n\tanswer_id\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .affidavit.query.v1.AnswerStatus\x12\x0c\n\x04text\x18\x03 \x01(\t\x12/\n\tcitations\x18\x04 \x03(\x0b\x32\x1c.affidavit.query.v1.Citation\x12+\n\x07sources\x18\x05 \x03(\x0b\x32\x1a.affidavit.query.v1.Source\x12,\n\x04mode\x18\x06 \x01(\x0b\x32\x1e.affidavit.query.v1.ModeReport\x12-\n\x05lanes\x18\x07 \x03(\x0b\x32\x1e.affidavit.query.v1.LaneReport\x12\x10\n\x08position\x18\x08 \x01(\x04\x12\x0f\n\x07receipt\x18\t \x01(\x0c\x12\x12\n\nreceipt_id\x18\n \x01(\t\x12\x16\n\x0ereceipt_status\x18\x0b \x01(\t\x12\x13\n\x0bunsupported\x18\x0c \x03(\t\x12\r\n\x05notes\x18\r \x03(\t\x12\x13\n\x0b\x61nswered_by\x18\x0e \x01(\t\"?\n\x10\x41skStreamRequest\x12+\n\x03\x61sk\x18\x01 \x01(\x0b\x32\x1e.affidavit.query.v1.AskRequest\"]\n\x11\x41skStreamResponse\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x30\n\x05\x66inal\x18\x02 \x01(\x0b\x32\x1f.affidavit.query.v1.AskResponseH\x00\x42\x06\n\x04part*f\n\x0c\x41nswerStatus\x12\x1d\n\x19\x41NSWER_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x41NSWER_STATUS_ANSWERED\x10\x01\x12\x1b\n\x17\x41NSWER_STATUS_NO_ANSWER\x10\x02\x32\x83\x02\n\x0cQueryService\x12O\n\x06Search\x12!.affidavit.query.v1.SearchRequest\x1a\".affidavit.query.v1.SearchResponse\x12\x46\n\x03\x41sk\x12\x1e.affidavit.query.v1.AskRequest\x1a\x1f.affidavit.query.v1.AskResponse\x12Z\n\tAskStream\x12$.affidavit.query.v1.AskStreamRequest\x1a%.affidavit.query.v1.AskStreamResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&affidavit/query/v1/query_service.proto\x12\x12\x61\x66\x66idavit.query.v1\x1a!affidavit/event/v1/envelope.proto\x1a&affidavit/index/v1/index_service.proto\x1a\x1f\x61\x66\x66idavit/index/v1/living.proto\x1a\"affidavit/ingest/v1/settings.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"D\n\nLaneReport\x12\x0c\n\x04lane\x18\x01 \x01(\t\x12\x0c\n\x04used\x18\x02 \x01(\x08\x12\x0c\n\x04note\x18\x03 \x01(\t\x12\x0c\n\x04hits\x18\x04 \x01(\r\"\x9d\x02\n\rSearchRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\r\n\x05limit\x18\x03 \x01(\r\x12\x30\n\x04mode\x18\x04 \x01(\x0e\x32\".affidavit.ingest.v1.RetrievalMode\x12.\n\x06\x66ilter\x18\x05 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\x19\n\x11group_by_document\x18\x06 \x01(\x08\x12)\n\x05\x61s_of\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02\x61t\x18\x08 \x01(\x04\x12(\n\x05reach\x18\t \x01(\x0e\x32\x19.affidavit.index.v1.Reach\"\xf6\x02\n\x0cSearchResult\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\x11\n\tsource_id\x18\x04 \x01(\t\x12\r\n\x05title\x18\x05 \x01(\t\x12\x14\n\x0cheading_path\x18\x06 \x03(\t\x12\x0f\n\x07snippet\x18\x07 \x01(\t\x12\r\n\x05score\x18\x08 \x01(\x01\x12\x14\n\x0ckeyword_rank\x18\t \x01(\r\x12\x13\n\x0bvector_rank\x18\n \x01(\r\x12\x15\n\rkeyword_score\x18\x0b \x01(\x01\x12\x0e\n\x06\x63osine\x18\x0c \x01(\x01\x12&\n\x04\x66orm\x18\r \x01(\x0e\x32\x18.affidavit.event.v1.Form\x12,\n\x04kind\x18\x0e \x01(\x0e\x32\x1e.affidavit.index.v1.RecordKind\x12.\n\x05state\x18\x0f \x01(\x0b\x32\x1f.affidavit.index.v1.StateReport\"\x93\x01\n\x0eSearchResponse\x12\x31\n\x07results\x18\x01 \x03(\x0b\x32 .affidavit.query.v1.SearchResult\x12-\n\x05lanes\x18\x02 \x03(\x0b\x32\x1e.affidavit.query.v1.LaneReport\x12\x10\n\x08position\x18\x03 \x01(\x04\x12\r\n\x05notes\x18\x04 \x03(\t\")\n\x0bHistoryTurn\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xdb\x02\n\nAskRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12-\n\x04mode\x18\x03 \x01(\x0e\x32\x1f.affidavit.ingest.v1.AnswerMode\x12:\n\x0eretrieval_mode\x18\x04 \x01(\x0e\x32\".affidavit.ingest.v1.RetrievalMode\x12\x30\n\x07history\x18\x05 \x03(\x0b\x32\x1f.affidavit.query.v1.HistoryTurn\x12.\n\x06\x66ilter\x18\x06 \x01(\x0b\x32\x1e.affidavit.index.v1.LaneFilter\x12\x14\n\x0csource_limit\x18\x07 \x01(\r\x12)\n\x05\x61s_of\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\n\n\x02\x61t\x18\t \x01(\x04\x12\x0f\n\x07\x65xplain\x18\n \x01(\x08\"\xc7\x03\n\x08\x43itation\x12\x0e\n\x06marker\x18\x01 \x01(\r\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x0f\n\x07ordinal\x18\x04 \x01(\r\x12\x11\n\tsource_id\x18\x05 \x01(\t\x12\r\n\x05title\x18\x06 \x01(\t\x12\x14\n\x0cheading_path\x18\x07 \x03(\t\x12\x12\n\nbyte_start\x18\x08 \x01(\x04\x12\x10\n\x08\x62yte_end\x18\t \x01(\x04\x12\x12\n\nchar_start\x18\n \x01(\x04\x12\x10\n\x08\x63har_end\x18\x0b \x01(\x04\x12\r\n\x05quote\x18\x0c \x01(\t\x12\x10\n\x08verbatim\x18\r \x01(\x08\x12\x15\n\rsource_domain\x18\x0e \x01(\t\x12\x30\n\x0c\x65\x66\x66\x65\x63tive_at\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x63harset\x18\x10 \x01(\t\x12.\n\x04role\x18\x11 \x01(\x0e\x32 .affidavit.query.v1.CitationRole\x12.\n\x05state\x18\x12 \x01(\x0b\x32\x1f.affidavit.index.v1.StateReport\x12\x14\n\x0cload_bearing\x18\x13 \x01(\x08\"\x85\x01\n\x06Source\x12\x0e\n\x06marker\x18\x01 \x01(\r\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\r\x12\x11\n\tsource_id\x18\x04 \x01(\t\x12\r\n\x05title\x18\x05 \x01(\t\x12\x0b\n\x03uri\x18\x06 \x01(\t\x12\x15\n\rsource_domain\x18\x07 \x01(\t\"\x82\x01\n\nModeReport\x12\x32\n\trequested\x18\x01 \x01(\x0e\x32\x1f.affidavit.ingest.v1.AnswerMode\x12\x30\n\x07\x61pplied\x18\x02 \x01(\x0e\x32\x1f.affidavit.ingest.v1.AnswerMode\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xc3\x04\n\x0b\x41skResponse\x12\x11\n\tanswer_id\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .affidavit.query.v1.AnswerStatus\x12\x0c\n\x04text\x18\x03 \x01(\t\x12/\n\tcitations\x18\x04 \x03(\x0b\x32\x1c.affidavit.query.v1.Citation\x12+\n\x07sources\x18\x05 \x03(\x0b\x32\x1a.affidavit.query.v1.Source\x12,\n\x04mode\x18\x06 \x01(\x0b\x32\x1e.affidavit.query.v1.ModeReport\x12-\n\x05lanes\x18\x07 \x03(\x0b\x32\x1e.affidavit.query.v1.LaneReport\x12\x10\n\x08position\x18\x08 \x01(\x04\x12\x0f\n\x07receipt\x18\t \x01(\x0c\x12\x12\n\nreceipt_id\x18\n \x01(\t\x12\x16\n\x0ereceipt_status\x18\x0b \x01(\t\x12\x13\n\x0bunsupported\x18\x0c \x03(\t\x12\r\n\x05notes\x18\r \x03(\t\x12\x13\n\x0b\x61nswered_by\x18\x0e \x01(\t\x12\x34\n\x0bsufficiency\x18\x0f \x01(\x0b\x32\x1f.affidavit.query.v1.Sufficiency\x12<\n\x0b\x65xplanation\x18\x10 \x03(\x0b\x32\'.affidavit.query.v1.ConsideredCandidate\x12*\n\x06moment\x18\x11 \x01(\x0b\x32\x1a.affidavit.index.v1.Moment\"\x9e\x01\n\x0bSufficiency\x12\x16\n\x0e\x64omains_needed\x18\x01 \x01(\r\x12\x0f\n\x07\x64omains\x18\x02 \x03(\t\x12\x12\n\nsufficient\x18\x03 \x01(\x08\x12\x1c\n\x14minimal_document_ids\x18\x04 \x03(\t\x12\x11\n\tfragility\x18\x05 \x01(\x01\x12!\n\x19load_bearing_document_ids\x18\x06 \x03(\t\"\xb3\x02\n\x13\x43onsideredCandidate\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\x11\n\tsource_id\x18\x04 \x01(\t\x12\r\n\x05score\x18\x05 \x01(\x01\x12\x14\n\x0ckeyword_rank\x18\x06 \x01(\r\x12\x13\n\x0bvector_rank\x18\x07 \x01(\r\x12\x15\n\rkeyword_score\x18\x08 \x01(\x01\x12\x0e\n\x06\x63osine\x18\t \x01(\x01\x12.\n\x05state\x18\n \x01(\x0b\x32\x1f.affidavit.index.v1.StateReport\x12!\n\x19\x65xpanded_from_document_id\x18\x0b \x01(\t\x12\r\n\x05\x63ited\x18\x0c \x01(\x08\x12\x0e\n\x06reason\x18\r \x01(\t\"?\n\x10\x41skStreamRequest\x12+\n\x03\x61sk\x18\x01 \x01(\x0b\x32\x1e.affidavit.query.v1.AskRequest\"]\n\x11\x41skStreamResponse\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x30\n\x05\x66inal\x18\x02 \x01(\x0b\x32\x1f.affidavit.query.v1.AskResponseH\x00\x42\x06\n\x04part*f\n\x0c\x41nswerStatus\x12\x1d\n\x19\x41NSWER_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x41NSWER_STATUS_ANSWERED\x10\x01\x12\x1b\n\x17\x41NSWER_STATUS_NO_ANSWER\x10\x02*}\n\x0c\x43itationRole\x12\x1d\n\x19\x43ITATION_ROLE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43ITATION_ROLE_SUPPORT\x10\x01\x12\x18\n\x14\x43ITATION_ROLE_CONTRA\x10\x02\x12\x19\n\x15\x43ITATION_ROLE_CONTEXT\x10\x03\x32\x83\x02\n\x0cQueryService\x12O\n\x06Search\x12!.affidavit.query.v1.SearchRequest\x1a\".affidavit.query.v1.SearchResponse\x12\x46\n\x03\x41sk\x12\x1e.affidavit.query.v1.AskRequest\x1a\x1f.affidavit.query.v1.AskResponse\x12Z\n\tAskStream\x12$.affidavit.query.v1.AskStreamRequest\x1a%.affidavit.query.v1.AskStreamResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'affidavit.query.v1.query_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ANSWERSTATUS']._serialized_start=2553
-  _globals['_ANSWERSTATUS']._serialized_end=2655
-  _globals['_LANEREPORT']._serialized_start=206
-  _globals['_LANEREPORT']._serialized_end=274
-  _globals['_SEARCHREQUEST']._serialized_start=277
-  _globals['_SEARCHREQUEST']._serialized_end=520
-  _globals['_SEARCHRESULT']._serialized_start=523
-  _globals['_SEARCHRESULT']._serialized_end=849
-  _globals['_SEARCHRESPONSE']._serialized_start=852
-  _globals['_SEARCHRESPONSE']._serialized_end=984
-  _globals['_HISTORYTURN']._serialized_start=986
-  _globals['_HISTORYTURN']._serialized_end=1027
-  _globals['_ASKREQUEST']._serialized_start=1030
-  _globals['_ASKREQUEST']._serialized_end=1360
-  _globals['_CITATION']._serialized_start=1363
-  _globals['_CITATION']._serialized_end=1700
-  _globals['_SOURCE']._serialized_start=1703
-  _globals['_SOURCE']._serialized_end=1836
-  _globals['_MODEREPORT']._serialized_start=1839
-  _globals['_MODEREPORT']._serialized_end=1969
-  _globals['_ASKRESPONSE']._serialized_start=1972
-  _globals['_ASKRESPONSE']._serialized_end=2391
-  _globals['_ASKSTREAMREQUEST']._serialized_start=2393
-  _globals['_ASKSTREAMREQUEST']._serialized_end=2456
-  _globals['_ASKSTREAMRESPONSE']._serialized_start=2458
-  _globals['_ASKSTREAMRESPONSE']._serialized_end=2551
-  _globals['_QUERYSERVICE']._serialized_start=2658
-  _globals['_QUERYSERVICE']._serialized_end=2917
+  _globals['_ANSWERSTATUS']._serialized_start=3457
+  _globals['_ANSWERSTATUS']._serialized_end=3559
+  _globals['_CITATIONROLE']._serialized_start=3561
+  _globals['_CITATIONROLE']._serialized_end=3686
+  _globals['_LANEREPORT']._serialized_start=239
+  _globals['_LANEREPORT']._serialized_end=307
+  _globals['_SEARCHREQUEST']._serialized_start=310
+  _globals['_SEARCHREQUEST']._serialized_end=595
+  _globals['_SEARCHRESULT']._serialized_start=598
+  _globals['_SEARCHRESULT']._serialized_end=972
+  _globals['_SEARCHRESPONSE']._serialized_start=975
+  _globals['_SEARCHRESPONSE']._serialized_end=1122
+  _globals['_HISTORYTURN']._serialized_start=1124
+  _globals['_HISTORYTURN']._serialized_end=1165
+  _globals['_ASKREQUEST']._serialized_start=1168
+  _globals['_ASKREQUEST']._serialized_end=1515
+  _globals['_CITATION']._serialized_start=1518
+  _globals['_CITATION']._serialized_end=1973
+  _globals['_SOURCE']._serialized_start=1976
+  _globals['_SOURCE']._serialized_end=2109
+  _globals['_MODEREPORT']._serialized_start=2112
+  _globals['_MODEREPORT']._serialized_end=2242
+  _globals['_ASKRESPONSE']._serialized_start=2245
+  _globals['_ASKRESPONSE']._serialized_end=2824
+  _globals['_SUFFICIENCY']._serialized_start=2827
+  _globals['_SUFFICIENCY']._serialized_end=2985
+  _globals['_CONSIDEREDCANDIDATE']._serialized_start=2988
+  _globals['_CONSIDEREDCANDIDATE']._serialized_end=3295
+  _globals['_ASKSTREAMREQUEST']._serialized_start=3297
+  _globals['_ASKSTREAMREQUEST']._serialized_end=3360
+  _globals['_ASKSTREAMRESPONSE']._serialized_start=3362
+  _globals['_ASKSTREAMRESPONSE']._serialized_end=3455
+  _globals['_QUERYSERVICE']._serialized_start=3689
+  _globals['_QUERYSERVICE']._serialized_end=3948
 # @@protoc_insertion_point(module_scope)

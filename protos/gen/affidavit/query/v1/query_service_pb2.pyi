@@ -5,6 +5,7 @@ isort:skip_file
 
 from affidavit.event.v1 import envelope_pb2 as _envelope_pb2
 from affidavit.index.v1 import index_service_pb2 as _index_service_pb2
+from affidavit.index.v1 import living_pb2 as _living_pb2
 from affidavit.ingest.v1 import settings_pb2 as _settings_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
@@ -41,6 +42,31 @@ ANSWER_STATUS_ANSWERED: AnswerStatus.ValueType  # 1
 ANSWER_STATUS_NO_ANSWER: AnswerStatus.ValueType  # 2
 """Nothing above the admission threshold."""
 Global___AnswerStatus: _TypeAlias = AnswerStatus  # noqa: Y015
+
+class _CitationRole:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CitationRoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CitationRole.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CITATION_ROLE_UNSPECIFIED: _CitationRole.ValueType  # 0
+    CITATION_ROLE_SUPPORT: _CitationRole.ValueType  # 1
+    """The answer rests on it."""
+    CITATION_ROLE_CONTRA: _CitationRole.ValueType  # 2
+    """It contradicts a supporting one, or the other way round."""
+    CITATION_ROLE_CONTEXT: _CitationRole.ValueType  # 3
+    """Told beside the answer, for example an older version."""
+
+class CitationRole(_CitationRole, metaclass=_CitationRoleEnumTypeWrapper): ...
+
+CITATION_ROLE_UNSPECIFIED: CitationRole.ValueType  # 0
+CITATION_ROLE_SUPPORT: CitationRole.ValueType  # 1
+"""The answer rests on it."""
+CITATION_ROLE_CONTRA: CitationRole.ValueType  # 2
+"""It contradicts a supporting one, or the other way round."""
+CITATION_ROLE_CONTEXT: CitationRole.ValueType  # 3
+"""Told beside the answer, for example an older version."""
+Global___CitationRole: _TypeAlias = CitationRole  # noqa: Y015
 
 @_typing.final
 class LaneReport(_message.Message):
@@ -85,6 +111,7 @@ class SearchRequest(_message.Message):
     GROUP_BY_DOCUMENT_FIELD_NUMBER: _builtins.int
     AS_OF_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
+    REACH_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     query: _builtins.str
     """At most 8,000 code points."""
@@ -97,11 +124,15 @@ class SearchRequest(_message.Message):
     and the meaning of its best chunk, whichever kind the filter asks for.
     """
     at: _builtins.int
+    reach: _living_pb2.Reach.ValueType
+    """Unspecified: as the profile says; v3.1 looks at what is in force, and further by the query's words or where that gives
+    nothing.
+    """
     @_builtins.property
     def filter(self) -> _index_service_pb2.LaneFilter: ...
     @_builtins.property
     def as_of(self) -> _timestamp_pb2.Timestamp:
-        """Not available yet."""
+        """What held then, as far as it was known at a KNOWLEDGE position. Profile v1 knows neither."""
 
     def __init__(
         self,
@@ -114,10 +145,11 @@ class SearchRequest(_message.Message):
         group_by_document: _builtins.bool = ...,
         as_of: _timestamp_pb2.Timestamp | None = ...,
         at: _builtins.int = ...,
+        reach: _living_pb2.Reach.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "at", b"at", "crate_id", b"crate_id", "filter", b"filter", "group_by_document", b"group_by_document", "limit", b"limit", "mode", b"mode", "query", b"query"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "at", b"at", "crate_id", b"crate_id", "filter", b"filter", "group_by_document", b"group_by_document", "limit", b"limit", "mode", b"mode", "query", b"query", "reach", b"reach"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -141,6 +173,7 @@ class SearchResult(_message.Message):
     COSINE_FIELD_NUMBER: _builtins.int
     FORM_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     revision: _builtins.int
     ordinal: _builtins.int
@@ -158,6 +191,10 @@ class SearchResult(_message.Message):
     kind: _index_service_pb2.RecordKind.ValueType
     @_builtins.property
     def heading_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def state(self) -> _living_pb2.StateReport:
+        """Profile v3.1: the living state at the moment asked for."""
+
     def __init__(
         self,
         *,
@@ -175,10 +212,11 @@ class SearchResult(_message.Message):
         cosine: _builtins.float = ...,
         form: _envelope_pb2.Form.ValueType = ...,
         kind: _index_service_pb2.RecordKind.ValueType = ...,
+        state: _living_pb2.StateReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cosine", b"cosine", "document_id", b"document_id", "form", b"form", "heading_path", b"heading_path", "keyword_rank", b"keyword_rank", "keyword_score", b"keyword_score", "kind", b"kind", "ordinal", b"ordinal", "revision", b"revision", "score", b"score", "snippet", b"snippet", "source_id", b"source_id", "title", b"title", "vector_rank", b"vector_rank"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cosine", b"cosine", "document_id", b"document_id", "form", b"form", "heading_path", b"heading_path", "keyword_rank", b"keyword_rank", "keyword_score", b"keyword_score", "kind", b"kind", "ordinal", b"ordinal", "revision", b"revision", "score", b"score", "snippet", b"snippet", "source_id", b"source_id", "state", b"state", "title", b"title", "vector_rank", b"vector_rank"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -191,21 +229,27 @@ class SearchResponse(_message.Message):
     RESULTS_FIELD_NUMBER: _builtins.int
     LANES_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SearchResult]: ...
     @_builtins.property
     def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneReport]: ...
+    @_builtins.property
+    def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """"nothing in force matches: superseded and deprecated documents are shown" and the like."""
+
     def __init__(
         self,
         *,
         results: _abc.Iterable[Global___SearchResult] | None = ...,
         lanes: _abc.Iterable[Global___LaneReport] | None = ...,
         position: _builtins.int = ...,
+        notes: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lanes", b"lanes", "position", b"position", "results", b"results"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lanes", b"lanes", "notes", b"notes", "position", b"position", "results", b"results"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -247,6 +291,7 @@ class AskRequest(_message.Message):
     SOURCE_LIMIT_FIELD_NUMBER: _builtins.int
     AS_OF_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
+    EXPLAIN_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     question: _builtins.str
     mode: _settings_pb2.AnswerMode.ValueType
@@ -255,6 +300,8 @@ class AskRequest(_message.Message):
     source_limit: _builtins.int
     """Contexts considered; 0: the crate's source limit."""
     at: _builtins.int
+    explain: _builtins.bool
+    """Fill explanation."""
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryTurn]:
         """At most 100 turns and 100,000 characters."""
@@ -262,7 +309,9 @@ class AskRequest(_message.Message):
     @_builtins.property
     def filter(self) -> _index_service_pb2.LaneFilter: ...
     @_builtins.property
-    def as_of(self) -> _timestamp_pb2.Timestamp: ...
+    def as_of(self) -> _timestamp_pb2.Timestamp:
+        """What held then, as far as it was known at a KNOWLEDGE position. Profile v1 knows neither."""
+
     def __init__(
         self,
         *,
@@ -275,10 +324,11 @@ class AskRequest(_message.Message):
         source_limit: _builtins.int = ...,
         as_of: _timestamp_pb2.Timestamp | None = ...,
         at: _builtins.int = ...,
+        explain: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "at", b"at", "crate_id", b"crate_id", "filter", b"filter", "history", b"history", "mode", b"mode", "question", b"question", "retrieval_mode", b"retrieval_mode", "source_limit", b"source_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "at", b"at", "crate_id", b"crate_id", "explain", b"explain", "filter", b"filter", "history", b"history", "mode", b"mode", "question", b"question", "retrieval_mode", b"retrieval_mode", "source_limit", b"source_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -306,6 +356,9 @@ class Citation(_message.Message):
     SOURCE_DOMAIN_FIELD_NUMBER: _builtins.int
     EFFECTIVE_AT_FIELD_NUMBER: _builtins.int
     CHARSET_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    LOAD_BEARING_FIELD_NUMBER: _builtins.int
     marker: _builtins.int
     """The number in the text: [1]."""
     document_id: _builtins.str
@@ -323,10 +376,17 @@ class Citation(_message.Message):
     """True when quote equals the original's bytes at the span, decoded."""
     source_domain: _builtins.str
     charset: _builtins.str
+    role: Global___CitationRole.ValueType
+    load_bearing: _builtins.bool
+    """Without its document the answer would lack evidence, see Evidence."""
     @_builtins.property
     def heading_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def effective_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def state(self) -> _living_pb2.StateReport:
+        """Profile v3.1: the living state at the moment asked for."""
+
     def __init__(
         self,
         *,
@@ -346,10 +406,13 @@ class Citation(_message.Message):
         source_domain: _builtins.str = ...,
         effective_at: _timestamp_pb2.Timestamp | None = ...,
         charset: _builtins.str = ...,
+        role: Global___CitationRole.ValueType = ...,
+        state: _living_pb2.StateReport | None = ...,
+        load_bearing: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["effective_at", b"effective_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["effective_at", b"effective_at", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["byte_end", b"byte_end", "byte_start", b"byte_start", "char_end", b"char_end", "char_start", b"char_start", "charset", b"charset", "document_id", b"document_id", "effective_at", b"effective_at", "heading_path", b"heading_path", "marker", b"marker", "ordinal", b"ordinal", "quote", b"quote", "revision", b"revision", "source_domain", b"source_domain", "source_id", b"source_id", "title", b"title", "verbatim", b"verbatim"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["byte_end", b"byte_end", "byte_start", b"byte_start", "char_end", b"char_end", "char_start", b"char_start", "charset", b"charset", "document_id", b"document_id", "effective_at", b"effective_at", "heading_path", b"heading_path", "load_bearing", b"load_bearing", "marker", b"marker", "ordinal", b"ordinal", "quote", b"quote", "revision", b"revision", "role", b"role", "source_domain", b"source_domain", "source_id", b"source_id", "state", b"state", "title", b"title", "verbatim", b"verbatim"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -436,6 +499,9 @@ class AskResponse(_message.Message):
     UNSUPPORTED_FIELD_NUMBER: _builtins.int
     NOTES_FIELD_NUMBER: _builtins.int
     ANSWERED_BY_FIELD_NUMBER: _builtins.int
+    SUFFICIENCY_FIELD_NUMBER: _builtins.int
+    EXPLANATION_FIELD_NUMBER: _builtins.int
+    MOMENT_FIELD_NUMBER: _builtins.int
     answer_id: _builtins.str
     status: Global___AnswerStatus.ValueType
     text: _builtins.str
@@ -464,6 +530,14 @@ class AskResponse(_message.Message):
     def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """"rerank: not configured" and the like."""
 
+    @_builtins.property
+    def sufficiency(self) -> Global___Sufficiency: ...
+    @_builtins.property
+    def explanation(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsideredCandidate]: ...
+    @_builtins.property
+    def moment(self) -> _living_pb2.Moment:
+        """The moment that the answer holds for; absent in profile v1."""
+
     def __init__(
         self,
         *,
@@ -481,14 +555,121 @@ class AskResponse(_message.Message):
         unsupported: _abc.Iterable[_builtins.str] | None = ...,
         notes: _abc.Iterable[_builtins.str] | None = ...,
         answered_by: _builtins.str = ...,
+        sufficiency: Global___Sufficiency | None = ...,
+        explanation: _abc.Iterable[Global___ConsideredCandidate] | None = ...,
+        moment: _living_pb2.Moment | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["mode", b"mode"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mode", b"mode", "moment", b"moment", "sufficiency", b"sufficiency"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_id", b"answer_id", "answered_by", b"answered_by", "citations", b"citations", "lanes", b"lanes", "mode", b"mode", "notes", b"notes", "position", b"position", "receipt", b"receipt", "receipt_id", b"receipt_id", "receipt_status", b"receipt_status", "sources", b"sources", "status", b"status", "text", b"text", "unsupported", b"unsupported"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_id", b"answer_id", "answered_by", b"answered_by", "citations", b"citations", "explanation", b"explanation", "lanes", b"lanes", "mode", b"mode", "moment", b"moment", "notes", b"notes", "position", b"position", "receipt", b"receipt", "receipt_id", b"receipt_id", "receipt_status", b"receipt_status", "sources", b"sources", "status", b"status", "sufficiency", b"sufficiency", "text", b"text", "unsupported", b"unsupported"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AskResponse: _TypeAlias = AskResponse  # noqa: Y015
+
+@_typing.final
+class Sufficiency(_message.Message):
+    """How much evidence the answer rests on, over its cited documents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOMAINS_NEEDED_FIELD_NUMBER: _builtins.int
+    DOMAINS_FIELD_NUMBER: _builtins.int
+    SUFFICIENT_FIELD_NUMBER: _builtins.int
+    MINIMAL_DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
+    FRAGILITY_FIELD_NUMBER: _builtins.int
+    LOAD_BEARING_DOCUMENT_IDS_FIELD_NUMBER: _builtins.int
+    domains_needed: _builtins.int
+    sufficient: _builtins.bool
+    fragility: _builtins.float
+    """Share of the cited documents without which the evidence would not be sufficient, 0 to 1."""
+    @_builtins.property
+    def domains(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Source domains of the supporting citations, sorted."""
+
+    @_builtins.property
+    def minimal_document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Smallest set of cited documents that has the domains and covers the question."""
+
+    @_builtins.property
+    def load_bearing_document_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        domains_needed: _builtins.int = ...,
+        domains: _abc.Iterable[_builtins.str] | None = ...,
+        sufficient: _builtins.bool = ...,
+        minimal_document_ids: _abc.Iterable[_builtins.str] | None = ...,
+        fragility: _builtins.float = ...,
+        load_bearing_document_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domains", b"domains", "domains_needed", b"domains_needed", "fragility", b"fragility", "load_bearing_document_ids", b"load_bearing_document_ids", "minimal_document_ids", b"minimal_document_ids", "sufficient", b"sufficient"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Sufficiency: _TypeAlias = Sufficiency  # noqa: Y015
+
+@_typing.final
+class ConsideredCandidate(_message.Message):
+    """Why a candidate is in or out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    ORDINAL_FIELD_NUMBER: _builtins.int
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    KEYWORD_RANK_FIELD_NUMBER: _builtins.int
+    VECTOR_RANK_FIELD_NUMBER: _builtins.int
+    KEYWORD_SCORE_FIELD_NUMBER: _builtins.int
+    COSINE_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    EXPANDED_FROM_DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    CITED_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    revision: _builtins.int
+    ordinal: _builtins.int
+    source_id: _builtins.str
+    score: _builtins.float
+    keyword_rank: _builtins.int
+    vector_rank: _builtins.int
+    keyword_score: _builtins.float
+    cosine: _builtins.float
+    expanded_from_document_id: _builtins.str
+    """Found by a relation of this document, not by a lane."""
+    cited: _builtins.bool
+    reason: _builtins.str
+    """In words, for example "below the admission threshold"."""
+    @_builtins.property
+    def state(self) -> _living_pb2.StateReport: ...
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+        ordinal: _builtins.int = ...,
+        source_id: _builtins.str = ...,
+        score: _builtins.float = ...,
+        keyword_rank: _builtins.int = ...,
+        vector_rank: _builtins.int = ...,
+        keyword_score: _builtins.float = ...,
+        cosine: _builtins.float = ...,
+        state: _living_pb2.StateReport | None = ...,
+        expanded_from_document_id: _builtins.str = ...,
+        cited: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cited", b"cited", "cosine", b"cosine", "document_id", b"document_id", "expanded_from_document_id", b"expanded_from_document_id", "keyword_rank", b"keyword_rank", "keyword_score", b"keyword_score", "ordinal", b"ordinal", "reason", b"reason", "revision", b"revision", "score", b"score", "source_id", b"source_id", "state", b"state", "vector_rank", b"vector_rank"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsideredCandidate: _TypeAlias = ConsideredCandidate  # noqa: Y015
 
 @_typing.final
 class AskStreamRequest(_message.Message):
