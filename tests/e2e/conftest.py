@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
+from affidavit.ingest.v1 import settings_pb2
 
 from tests.audit.node import started
 from tests.e2e.commands import let_through
@@ -26,3 +27,10 @@ def node_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def crate(node_address: str) -> Crate:
     """An empty crate."""
     return Crate(address=node_address, crate_id=f"t-{secrets.token_hex(6)}")
+
+
+@pytest.fixture
+def living(node_address: str) -> Crate:
+    """An empty crate of profile v3.1."""
+    settings = settings_pb2.CrateSettings(profile="v3.1")
+    return Crate(address=node_address, crate_id=f"t-{secrets.token_hex(6)}", settings=settings)
