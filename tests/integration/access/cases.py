@@ -143,7 +143,7 @@ _INGEST = {
     "DeclareRelation": _one(
         WRITER,
         lambda of: ingest.DeclareRelationRequest(
-            crate_id=of.crate, source_document_id=of.document, type="supersedes", target_document_id=of.document
+            crate_id=of.crate, source_document_id=of.document, type="supersedes", target_source_id="other"
         ),
     ),
     "PutJob": _one(WRITER, lambda of: ingest.PutJobRequest(crate_id=of.crate, job=ingest.Job(job_id=of.job))),
