@@ -22,9 +22,9 @@ _DESTINATION = (
 )
 _MARKDOWN = re.compile(
     r"\\."
-    r"|(?P<open>!?\[)"
     rf"|\]\([ \t\r\n]*+{_DESTINATION.format('inline_')}(?=[ \t\r\n]*+[)\"'(])"
     rf"|^[ ]{{0,3}}+\[(?!\^)(?P<label>[^\[\]\r\n]{{1,999}}+)\]:[ \t]*+(?:\r?\n[ \t]*+)?{_DESTINATION.format('defined_')}"
+    r"|(?P<open>!?\[)"
     r"|(?P<close>\])"
     r"|<(?P<auto>[A-Za-z][A-Za-z0-9+.-]{1,31}+:[^\s<>]{0,2000}+)>"
     r"|<a[ \t\r\n](?:[^<>]{0,2000}?[ \t\r\n])??href[ \t]*+=[ \t]*+[\"']?(?P<anchor>[^\"'<>\s]{1,2000}+)"
@@ -34,7 +34,7 @@ _MARKDOWN = re.compile(
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _RESTRUCTURED = re.compile(
     r"``[^`\r\n]{0,2000}+(?:``)?"
-    r"|:(?P<role>[A-Za-z][\w.+:-]{0,40}+):`(?P<text>[^`]{1,2000}+)`"
+    r"|:(?P<role>[A-Za-z][\w.+-]{0,40}+(?::[A-Za-z][\w.+-]{0,40}+){0,3}+):`(?P<text>[^`]{1,2000}+)`"
     r"|`(?P<named>[^`<>]{0,1000}+)<(?P<embedded>[^`<>]{1,2000}+)>`__?"
     r"|^[ \t]*+(?:\.\.[ \t]+(?:_`[^`\r\n]{1,500}+`|_(?:\\.|[^:\\\r\n]){0,500}+|__):|__)[ \t]+(?P<defined>\S{1,2000}+)[ \t]*$"
     rf"|(?P<url>{_URL})",
