@@ -58,8 +58,7 @@ async def wire(context: Context) -> Role:
     tables = _tables(database, context.bus)
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
-    preparer = _preparer(settings)
-    quotas = _quotas(tables, settings)
+    preparer, quotas = _preparer(settings), _quotas(tables, settings)
     documents = Documents(
         journal=journal, tables=tables, sources=sources, preparer=preparer, clock=utc_now, quotas=quotas
     )
@@ -84,15 +83,15 @@ async def wire(context: Context) -> Role:
         handed_over=partial(retries.handed_over, context.bus, LoggedFailures(bus=context.bus)),
         erased=scrubber.wake,
     )
-    submissions = _submissions(context, documents, relations, settings)
-    clock = Clock(log=context.bus, tables=tables, interval_s=settings.clock_interval_s, clock=utc_now)
+    submit = _submissions(context, documents, relations, settings).run
+    clock = Clock(log=context.bus, tables=tables, interval_s=settings.clock_interval_s, clock=utc_now).run
     return Role(
         name="ingest",
         servicers=(
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
         projections=_projections(tables, projections),
-        background=(submissions.run, scrubber.run, clock.run, lambda: embedding.run(context.bus)),
+        background=(submit, scrubber.run, clock, lambda: embedding.run(context.bus)),
         close=(preparer.close,),
     )
 
