@@ -30,6 +30,7 @@ def links(text: str, name: str = "a.md") -> list[str]:
         ("`[no](no.md)` and ``a ` [no](no.md)`` and [yes](yes.md)", ["yes.md"]),
         ("    [no](no.md)\n\n```\n[no](no.md)\n```\n\n[yes](yes.md)", ["yes.md"]),
         ("- item\n\n  ```\n  [no](no.md)\n  ```\n\n  [yes](yes.md)\n", ["yes.md"]),
+        ("- item\n\n  ````\n  ```\n  [no](no.md)\n  ````\n\n  [yes](yes.md) and ` [y](y.md)\n", ["yes.md", "y.md"]),
         ("\\[no](no.md) and [esc\\]aped](e\\(1.md)", ["e(1.md"]),
         ("[part](#part) [mail](mailto:x@y.z) [call](tel:1) [js](javascript:x)", []),
         ("[^1]: a footnote\n\n[//]: # (a comment)\n", []),

@@ -27,6 +27,7 @@ LONG = ", ".join(f'"policy-number-{n}"' for n in range(100))
         ("PEP: 1\nSuperseded-By: 2, 3\n\ntext", "x.rst", "Superseded-By", "2, 3"),
         ("supersedes:\n  - a\n  - b\nrows:\n  - c\n", "x.yaml", "supersedes", "a, b"),
         ('{"supersedes": ["a", "b"], "rows": ["c"], "n": {"supersedes": ["d"]}}', "x.json", "supersedes", "a, b"),
+        ('{"replaces": [245, 246]}', "x.json", "replaces", "245, 246"),
         ('{"supersededBy": "a", "x": 1}', "x.json", "supersededBy", "a"),
         (
             "<html><head><meta name='supersedes' content='a, b'></head><body>t</body></html>",

@@ -136,7 +136,7 @@ class JsonTree:
             elif self._stack == ["}", "]"] and relational(self._list):
                 self.scalars.add(self._list, value)
             return Step("leaf", start, end, key), self._skip(end)
-        end = self._atom(position, key)
+        end = self._atom(position)
         if end:
             return Step("small_map" if opener == "{" else "small_list", start, end, key), self._skip(end)
         if len(self._stack) >= MAX_DEPTH:
@@ -146,7 +146,7 @@ class JsonTree:
         self._stack.append(_CLOSERS[opener])
         return Step("map" if opener == "{" else "list", start, 0, key), self._skip(position + 1)
 
-    def _atom(self, position: int, key: str) -> int:
+    def _atom(self, position: int) -> int:
         """End of a container that is small enough for one record, 0 if it isn't."""
         if not self._stack or (len(self._stack) == 1 and self._text[position] == "["):
             return 0
@@ -160,9 +160,6 @@ class JsonTree:
             _depth(value) > MAX_DEPTH - len(self._stack)
         ):
             return 0
-        if self._stack == ["}"] and isinstance(value, list) and relational(key):
-            for member in value:
-                self.scalars.add(key, member if isinstance(member, str) else "")
         if self._stack[-1] == "]" and isinstance(value, dict) and len(self.samples) < _SAMPLES:
             self.samples.append(value)
         return position + size

@@ -192,7 +192,7 @@ def _trimmed(url: str) -> str:
     """A URL without what belongs to the sentence around it."""
     end = len(url)
     counts = {mark: url.count(mark) for pair in _CLOSERS.items() for mark in pair}
-    while end:
+    while True:
         last = url[end - 1]
         opener = _CLOSERS.get(last)
         if last not in _TRAILING and not (opener and counts[last] > counts[opener]):
