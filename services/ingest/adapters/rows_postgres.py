@@ -88,7 +88,7 @@ def providers_value(stored: str) -> tuple[Provider, ...]:
 
 
 def manifest_json(manifest: Manifest | None) -> str | None:
-    """Write a manifest."""
+    """Write a manifest without its links, which only later steps look at."""
     if manifest is None:
         return None
     return dumps(
