@@ -22,11 +22,44 @@ _SCALARS = {
     FieldDescriptor.CPPTYPE_DOUBLE: {"type": "number"},
 }
 _STRING = {"type": "string"}
+RELATIONS = ("supersedes", "derived_from", "cites", "elaborates", "implements", "contradicts", "is_version_of")
 PUBLISHERS = {
     "address": f"{topology.SUBMIT_SUBJECT}.{{crate}}",
     "description": "Request-reply for systems that own documents; not stored in a stream.",
     "parameters": {"crate": {"description": "Crate id."}},
     "messages": {
+        "relation": {
+            "name": "dev.affidavit.relation",
+            "contentType": "application/cloudevents+json",
+            "payload": {
+                "type": "object",
+                "required": ["specversion", "id", "source", "type", "data"],
+                "properties": {
+                    "specversion": {"const": "1.0"},
+                    "id": _STRING | {"description": "As for a document."},
+                    "source": _STRING,
+                    "type": {"const": "dev.affidavit.relation.declare"},
+                    "subject": _STRING
+                    | {"description": "Source id of the document that the relation starts at; or source_document_id."},
+                    "time": _STRING | {"format": "date-time"},
+                    "data": {
+                        "type": "object",
+                        "required": ["type"],
+                        "properties": {
+                            "type": {"enum": list(RELATIONS)},
+                            "target": _STRING
+                            | {"description": "Source id of the other document; or target_document_id."},
+                            "source_document_id": _STRING,
+                            "target_document_id": _STRING,
+                            "confidence": {"type": "number", "minimum": 0, "maximum": 1, "default": 1},
+                            "effective_at": _STRING | {"format": "date-time"},
+                            "withdrawn": {"type": "boolean", "default": False},
+                        },
+                        "additionalProperties": False,
+                    },
+                },
+            },
+        },
         "submission": {
             "name": "dev.affidavit.document",
             "contentType": "application/cloudevents+json",
@@ -51,7 +84,7 @@ PUBLISHERS = {
                     "data_base64": _STRING,
                 },
             },
-        }
+        },
     },
 }
 
@@ -87,6 +120,21 @@ REPLIES = {
                             "first_outcome": _STRING
                             | {"description": "For duplicate: what the first event came to; so are the other fields."},
                             "document_id": _STRING,
+                            "notices": {"type": "array", "items": _STRING},
+                        },
+                    },
+                    {
+                        "type": "object",
+                        "required": ["position", "outcome", "source_document_id", "target_document_id", "notices"],
+                        "properties": {
+                            "position": {
+                                "type": "integer",
+                                "description": "KNOWLEDGE position of the statement that holds.",
+                            },
+                            "outcome": {"enum": ["declared", "withdrawn", "unchanged", "duplicate"]},
+                            "first_outcome": _STRING,
+                            "source_document_id": _STRING,
+                            "target_document_id": _STRING | {"description": "Empty for duplicate."},
                             "notices": {"type": "array", "items": _STRING},
                         },
                     },
@@ -140,7 +188,7 @@ _OUTSIDE_OF_STREAMS = {
     "submit.receive.ingest": {
         "action": "receive",
         "channel": {"$ref": "#/channels/submit"},
-        "title": "ingest takes submissions and replies {position, revision, outcome} or {error}",
+        "title": "ingest takes submissions and replies {position, outcome, ...} or {error}",
         "reply": {"address": {"location": "$message.header#/reply"}, "channel": {"$ref": "#/channels/submit-reply"}},
     },
 }

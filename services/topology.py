@@ -105,6 +105,7 @@ ROLES: tuple[Role, ...] = (
             "DocumentIngested",
             "DocumentRetired",
             "DocumentErased",
+            "RelationDeclared",
             "DocumentChunked",
             "RecordsEmbedded",
             "RevisionIndexed",

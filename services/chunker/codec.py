@@ -54,6 +54,7 @@ def source(parts: Mapping[str, bytes]) -> tuple[NormalizedText, Description]:
         uri=manifest.uri,
         metadata=tuple(sorted(manifest.metadata.items())),
         notices=tuple(manifest.notices),
+        links=tuple(manifest.links),
     )
     return normalized(document), description
 
@@ -168,6 +169,7 @@ def chunk_set(
         uri=description.uri,
         metadata=dict(description.metadata),
         notices=(*description.notices, *notices),
+        links=description.links,
     )
     return message.SerializeToString(deterministic=True)
 

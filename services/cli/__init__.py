@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from services.cli import answers, crates, doctor, documents, erasing, failures, node, receipts, replay
+from services.cli import answers, crates, doctor, documents, erasing, failures, node, receipts, relations, replay
 
 app = typer.Typer(
     name="affidavit",
@@ -22,6 +22,7 @@ app.command("ingest")(documents.ingest)
 app.command("documents")(documents.list_documents)
 app.command("retire")(documents.retire)
 app.command("erase")(erasing.erase)
+app.command("relate")(relations.relate)
 app.command("ask")(answers.ask)
 app.command("search")(answers.search)
 app.command("replay")(replay.replay)

@@ -8,6 +8,7 @@ import typer
 from affidavit.ingest.v1 import ingest_service_pb2, settings_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
+from services.cli import rules
 from services.cli.client import DEFAULT_CRATE, DEFAULT_DATA_DIR, Address, Client, Crate, DataDir
 from services.cli.output import JsonFlag, as_dict, explained, print_json, print_table, say
 from services.kernel.errors import Rejected
@@ -23,6 +24,10 @@ _BOOLEANS = {"true": True, "on": True, "yes": True, "false": False, "off": False
 def create(
     crate: Name,
     settings: Pairs = None,
+    state_word: rules.Words = None,
+    window: rules.Windows = None,
+    superseding_series: rules.Series = None,
+    state_rules: rules.RulesFile = None,
     data_dir: DataDir = DEFAULT_DATA_DIR,
     address: Address = "",
     json_output: JsonFlag = False,
@@ -30,6 +35,9 @@ def create(
     """Create a crate, the isolation boundary of documents and answers."""
     with explained():
         request = ingest_service_pb2.CreateCrateRequest(crate_id=crate, settings=parse_settings(settings or []))
+        changes = rules.Changes(state_word or [], window or [], superseding_series or [], state_rules)
+        if changes:
+            request.settings.state_rules.CopyFrom(changes.applied(settings_pb2.StateRules()))
         show_crate(Client(data_dir=data_dir, address=address).ingest.CreateCrate(request).crate, json_output)
 
 
@@ -57,15 +65,26 @@ def show(
 @app.command("set")
 def set_settings(
     crate: Name,
-    settings: Annotated[list[str], typer.Argument(help="name=value ...")],
+    settings: Pairs = None,
+    state_word: rules.Words = None,
+    window: rules.Windows = None,
+    superseding_series: rules.Series = None,
+    state_rules: rules.RulesFile = None,
     data_dir: DataDir = DEFAULT_DATA_DIR,
     address: Address = "",
     json_output: JsonFlag = False,
 ) -> None:
     """Change settings of a crate; what isn't named stays."""
     with explained():
-        request = ingest_service_pb2.ConfigureCrateRequest(crate_id=crate, settings=parse_settings(settings))
-        show_crate(Client(data_dir=data_dir, address=address).ingest.ConfigureCrate(request).crate, json_output)
+        request = ingest_service_pb2.ConfigureCrateRequest(crate_id=crate, settings=parse_settings(settings or []))
+        changes = rules.Changes(state_word or [], window or [], superseding_series or [], state_rules)
+        if not settings and not changes:
+            raise Rejected("nothing to change is named: give name=value pairs or an option, see --help")
+        client = Client(data_dir=data_dir, address=address)
+        if changes:
+            held = client.ingest.GetCrate(ingest_service_pb2.GetCrateRequest(crate_id=crate)).crate.settings
+            request.settings.state_rules.CopyFrom(changes.applied(held.state_rules))
+        show_crate(client.ingest.ConfigureCrate(request).crate, json_output)
 
 
 @jobs.command("set")
@@ -132,6 +151,10 @@ def parse_settings(pairs: list[str]) -> settings_pb2.CrateSettings:
         field = fields.get(name.strip().replace("-", "_"))
         if field is None:
             raise Rejected(f"there is no setting {name!r}: choose from {', '.join(fields)}")
+        if field.message_type is not None:
+            raise Rejected(
+                f"{field.name} is no single value: use --state-word, --window, --superseding-series or a file"
+            )
         setattr(settings, field.name, _value(field, text.strip()))
     return settings
 
@@ -169,5 +192,7 @@ def show_crate(crate: ingest_service_pb2.Crate, json_output: bool) -> None:
         if field.enum_type is not None:
             label = field.enum_type.values_by_number[value].name
             shown = label.removeprefix(f"{_screaming(field.enum_type.name)}_").lower()
-        rows.append((field.name, shown))
+        if field.message_type is None:
+            rows.append((field.name, shown))
+    rows += rules.rows(crate.settings.state_rules)
     print_table(("setting", "value"), rows)

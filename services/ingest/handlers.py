@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from affidavit.event.v1.envelope_pb2 import TaskRetried
@@ -18,7 +19,8 @@ from services.ingest.codec.facts import OWN_SERVICE
 from services.ingest.codec.submissions import Submission, SubmissionKind
 from services.ingest.commands.documents import Documents
 from services.ingest.commands.outcomes import outcomes
-from services.ingest.domain import settings
+from services.ingest.commands.relations import Relations
+from services.ingest.domain import effect, settings
 from services.ingest.domain.documents import Manifest, PutOutcome, Status
 from services.ingest.domain.values import EndResult, Placed, PutResult, SourceAddress
 from services.ingest.ports import HandedOver, History, Sources, Tables
@@ -39,6 +41,7 @@ _METHODS: Final = {
     SubmissionKind.PUT: f"{_SERVICE}/PutDocument",
     SubmissionKind.RETIRE: f"{_SERVICE}/RetireDocument",
     SubmissionKind.ERASE: f"{_SERVICE}/EraseDocument",
+    SubmissionKind.RELATE: f"{_SERVICE}/DeclareRelation",
 }
 
 
@@ -189,14 +192,20 @@ class Projections:
 class Submissions:
     """Answers publishers."""
 
-    def __init__(self, *, documents: Documents, admit: Admit) -> None:
+    def __init__(
+        self, *, documents: Documents, relations: Relations, admit: Admit, clock: Callable[[], datetime]
+    ) -> None:
         """Keep what answering needs.
 
         Args:
-            documents: Commands.
+            documents: Commands on documents.
+            relations: Commands on relations.
             admit: Checks the publisher's grant on the crate: what a gRPC caller would need for the same.
+            clock: Aware, UTC.
         """
         self._documents = documents
+        self._relations = relations
+        self._clock = clock
         self._admit = admit
 
     async def answer(self, crate_id: str, payload: bytes, headers: Mapping[str, str]) -> bytes:
@@ -230,14 +239,18 @@ class Submissions:
 
     async def _carry_out(self, crate_id: str, submission: Submission) -> bytes:
         commands = self._documents
-        name = submission.header.source_id
+        header, name = submission.header, submission.header.source_id
+        noted = effect.ahead(submission.sent_at, self._clock())
         submission_id = await commands.submission_id(crate_id, submission.source, submission.event_id)
+        if submission.statement is not None:
+            stated = await self._relations.declare(crate_id, submission.statement, submission_id)
+            return submissions.relation_reply(stated, noted)
         if submission.kind is SubmissionKind.PUT:
-            return _put_reply(await commands.put(crate_id, submission.header, submission.body, submission_id))
+            return _put_reply(await commands.put(crate_id, header, submission.body, submission_id, noted))
         document_id = await commands.identify(crate_id, name)
         if submission.kind is SubmissionKind.RETIRE:
-            return _end_reply(await commands.retire(crate_id, document_id, name, submission_id), Status.RETIRED)
-        return _end_reply(await commands.erase(crate_id, document_id, name, submission_id), Status.ERASED)
+            return _end_reply(await commands.retire(crate_id, document_id, name, submission_id), Status.RETIRED, noted)
+        return _end_reply(await commands.erase(crate_id, document_id, name, submission_id), Status.ERASED, noted)
 
 
 def _put_reply(result: PutResult) -> bytes:
@@ -251,11 +264,12 @@ def _put_reply(result: PutResult) -> bytes:
     )
 
 
-def _end_reply(result: EndResult, done: Status) -> bytes:
+def _end_reply(result: EndResult, done: Status, notices: tuple[str, ...]) -> bytes:
     return submissions.reply(
         position=result.position,
         revision=result.revision,
         outcome=result.repeats or (PutOutcome.UNCHANGED if result.unchanged else done),
         document_id=result.document_id,
+        notices=notices,
         repeats=result.repeats is not None,
     )

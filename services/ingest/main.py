@@ -16,11 +16,13 @@ from services.ingest.adapters.sources_packs import PackSources
 from services.ingest.adapters.submit_faststream import SubmitSubject
 from services.ingest.adapters.tables_postgres import PostgresTables
 from services.ingest.codec.facts import KNOWLEDGE_EVENTS, SIGNAL_EVENTS
+from services.ingest.commands.clock import Clock
 from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
 from services.ingest.commands.failures import Failures
 from services.ingest.commands.log import Journal
 from services.ingest.commands.quotas import Limits, Quotas
+from services.ingest.commands.relations import Relations
 from services.ingest.domain.providers import ProviderPolicy
 from services.ingest.domain.values import UnderWay
 from services.ingest.handlers import DOCUMENTS, INDEXED, Projections, Submissions
@@ -56,16 +58,17 @@ async def wire(context: Context) -> Role:
     tables = _tables(database, context.bus)
     sources = PackSources(packs=context.packs)
     journal = Journal(log=context.bus, applied=lambda position: context.applied(DOCUMENTS, position))
-    preparer = _preparer(settings)
-    quotas = _quotas(tables, settings)
+    preparer, quotas = _preparer(settings), _quotas(tables, settings)
     documents = Documents(
         journal=journal, tables=tables, sources=sources, preparer=preparer, clock=utc_now, quotas=quotas
     )
+    relations = Relations(journal=journal, tables=tables, documents=documents, quotas=quotas, clock=utc_now)
     scrubber = _scrubber(database, tables, sources)
     embedding = Listener("embedder")
     servicer = IngestServicer(
         crates=_crates(settings, journal, sources),
         documents=documents,
+        relations=relations,
         failures=Failures(journal=journal, tables=tables, sources=sources, clock=utc_now),
         tables=tables,
         sources=sources,
@@ -80,14 +83,15 @@ async def wire(context: Context) -> Role:
         handed_over=partial(retries.handed_over, context.bus, LoggedFailures(bus=context.bus)),
         erased=scrubber.wake,
     )
-    submissions = _submissions(context, documents, settings)
+    submit = _submissions(context, documents, relations, settings).run
+    clock = Clock(log=context.bus, tables=tables, interval_s=settings.clock_interval_s, clock=utc_now).run
     return Role(
         name="ingest",
         servicers=(
             Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
         ),
         projections=_projections(tables, projections),
-        background=(submissions.run, scrubber.run, lambda: embedding.run(context.bus)),
+        background=(submit, scrubber.run, clock, lambda: embedding.run(context.bus)),
         close=(preparer.close,),
     )
 
@@ -138,8 +142,10 @@ def _preparer(settings: IngestSettings) -> ProcessPreparer:
     )
 
 
-def _submissions(context: Context, documents: Documents, settings: IngestSettings) -> SubmitSubject:
-    answer = Submissions(documents=documents, admit=context.admit).answer
+def _submissions(
+    context: Context, documents: Documents, relations: Relations, settings: IngestSettings
+) -> SubmitSubject:
+    answer = Submissions(documents=documents, relations=relations, admit=context.admit, clock=utc_now).answer
     return SubmitSubject(url=context.bus.url, answer=answer, concurrency=settings.puts_in_flight)
 
 

@@ -14,10 +14,12 @@ from services.ingest.commands.crates import Crates
 from services.ingest.commands.documents import Documents
 from services.ingest.commands.failures import Failures
 from services.ingest.commands.outcomes import outcomes
+from services.ingest.commands.relations import Relations
 from services.ingest.domain.headers import Header
+from services.ingest.domain.relations import RelationOutcome
 from services.ingest.domain.values import DocumentView, SourceAddress, UnderWay
 from services.ingest.ports import Sources, Tables
-from services.kernel.errors import Corrupt, NotAvailableYet, NotFound, Rejected, Unavailable
+from services.kernel.errors import Corrupt, NotFound, Rejected, Unavailable
 from services.kernel.scrub import Scrubber
 from services.kernel.turns import FairTurns
 
@@ -36,6 +38,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         *,
         crates: Crates,
         documents: Documents,
+        relations: Relations,
         failures: Failures,
         tables: Tables,
         sources: Sources,
@@ -48,6 +51,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         Args:
             crates: Commands on crates.
             documents: Commands on documents.
+            relations: Commands on relations.
             failures: Commands on failures.
             tables: Projected rows.
             sources: Packs.
@@ -57,6 +61,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """
         self._crates = crates
         self._documents = documents
+        self._relations = relations
         self._failures = failures
         self._tables = tables
         self._sources = sources
@@ -174,8 +179,16 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         return pb.GetErasureResponse(gone=found.gone, waiting=found.waiting, problem=found.problem)
 
     async def DeclareRelation(self, request: pb.DeclareRelationRequest, context: object) -> pb.DeclareRelationResponse:
-        """Relations come with living knowledge."""
-        raise NotAvailableYet("DeclareRelation is not available yet: nothing was recorded")
+        """Record a statement about a relation."""
+        with outcomes():
+            statement = requests.statement(request)
+        result = await self._relations.declare(request.crate_id, statement)
+        return pb.DeclareRelationResponse(
+            position=result.position,
+            unchanged=result.outcome == RelationOutcome.UNCHANGED,
+            source_document_id=result.source,
+            target_document_id=result.target,
+        )
 
     async def PutJob(self, request: pb.PutJobRequest, context: object) -> pb.PutJobResponse:
         """Create a job or change its chunk settings."""

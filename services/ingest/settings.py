@@ -21,6 +21,7 @@ class IngestSettings(ProviderSettings):
         thread_above_bytes: Smaller bodies are read in the event loop.
         process_above_bytes: Larger bodies are read in a process of their own, one by one.
         recycle_above_bytes: After a larger body that process is replaced, so that its memory is freed.
+        clock_interval_s: Seconds between two ClockAdvanced of a crate whose profile knows states.
     """
 
     packaged_model: str = "all-MiniLM-L6-v2-int8"
@@ -33,3 +34,4 @@ class IngestSettings(ProviderSettings):
     thread_above_bytes: int = Field(default=4 * 1024, ge=0)
     process_above_bytes: int = Field(default=64 * 1024, ge=0)
     recycle_above_bytes: int = Field(default=4 * 1024 * 1024, ge=0)
+    clock_interval_s: float = Field(default=3600.0, ge=0.1, le=86_400.0)

@@ -142,6 +142,7 @@ class Description:
         uri: Where it comes from.
         metadata: Pairs, by key.
         notices: What ingest did to the text, in words.
+        links: Targets of the document's links, as written.
     """
 
     title: str = ""
@@ -152,6 +153,7 @@ class Description:
     uri: str = ""
     metadata: tuple[tuple[str, str], ...] = ()
     notices: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

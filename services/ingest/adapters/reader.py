@@ -63,6 +63,7 @@ def read(task: Task, body: bytes) -> Prepared:
         metadata=document.metadata,
         source_domain=header.source_domain or source_domain(header.uri, header.source_id, task.crate_id),
         notices=(*document.notices, *notices),
+        links=document.links,
         content_hash=blake3(body).digest(),
         size_bytes=len(body),
         # Serialised where it was made: a large document's structure is too much to hand over object by object.

@@ -11,6 +11,7 @@ from services.ingest.domain.chunking import ChunkSettings
 from services.ingest.domain.documents import Form, Held, Manifest, Pack, PutOutcome, Status
 from services.ingest.domain.lifecycle import DocumentState, Failed, FailureState, RevisionState
 from services.ingest.domain.providers import Provider, ProviderKind, ProviderRole
+from services.ingest.domain.relations import RelationOutcome
 from services.ingest.domain.settings import (
     AnswerMode,
     CrateSettings,
@@ -18,6 +19,7 @@ from services.ingest.domain.settings import (
     RetrievalMode,
     RetrievalStrategy,
 )
+from services.ingest.domain.state_rules import NO_RULES, StateRules, StateWindow
 from services.ingest.domain.values import CrateRow, CrateView, DocumentView, FailureView, JobRow, PutState, Submitted
 
 Row = Mapping[str, Any]
@@ -45,8 +47,11 @@ def sort_key(source_id: str) -> str:
 
 
 def settings_json(settings: CrateSettings) -> str:
-    """Write crate settings."""
-    return dumps(asdict(settings))
+    """Write crate settings; rules that there are none of are left out, as in rows that know of none."""
+    fields = asdict(settings)
+    if settings.state_rules == NO_RULES:
+        del fields["state_rules"]
+    return dumps(fields)
 
 
 def settings_value(stored: str) -> CrateSettings:
@@ -56,7 +61,17 @@ def settings_value(stored: str) -> CrateSettings:
     fields["retrieval_strategy"] = RetrievalStrategy(fields["retrieval_strategy"])
     fields["proposition_failure_policy"] = PropositionFailurePolicy(fields["proposition_failure_policy"])
     fields["mode"] = AnswerMode(fields["mode"])
+    if "state_rules" in fields:
+        fields["state_rules"] = _state_rules(fields["state_rules"])
     return CrateSettings(**fields)
+
+
+def _state_rules(fields: Mapping[str, Any]) -> StateRules:
+    return StateRules(
+        tuple((word, state) for word, state in fields["status_words"]),
+        tuple(StateWindow(**window) for window in fields["windows"]),
+        tuple(fields["superseding_series"]),
+    )
 
 
 def providers_json(providers: tuple[Provider, ...]) -> str:
@@ -73,7 +88,7 @@ def providers_value(stored: str) -> tuple[Provider, ...]:
 
 
 def manifest_json(manifest: Manifest | None) -> str | None:
-    """Write a manifest."""
+    """Write a manifest without its links, which only later steps look at."""
     if manifest is None:
         return None
     return dumps(
@@ -226,8 +241,10 @@ def put_state(row: Row, *, job_named: bool) -> PutState:
     return PutState(max_input_chars=row["max_input_chars"], chunking=chunking, held=held(row), submitted=submitted)
 
 
-def outcome(value: str) -> PutOutcome | Status:
+def outcome(value: str) -> PutOutcome | Status | RelationOutcome:
     """Read what a publisher's event came to."""
+    if value in (RelationOutcome.DECLARED, RelationOutcome.WITHDRAWN):
+        return RelationOutcome(value)
     ended = {str(status): status for status in _END_OUTCOMES}
     return ended.get(value) or PutOutcome(value)
 

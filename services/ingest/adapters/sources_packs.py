@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Final
 
 from services.ingest.codec import content
@@ -28,7 +29,7 @@ class PackSources:
         parts = {content.MANIFEST: content.manifest_bytes(manifest), content.NORMALIZED: normalized, content.RAW: raw}
         ref = await self._packs.write(_prefix(at), parts)
         # The projection asks for this manifest in a moment; reading a whole body back for it would be a waste.
-        self._recent[ref.id] = manifest
+        self._recent[ref.id] = replace(manifest, links=())
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
         return Pack(ref.id, ref.size_bytes)

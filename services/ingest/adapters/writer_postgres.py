@@ -23,7 +23,7 @@ from services.ingest.domain.lifecycle import (
     fold,
 )
 from services.ingest.domain.providers import ProviderRole
-from services.ingest.domain.values import CrateRow, Fact, JobRow
+from services.ingest.domain.values import CrateRow, Fact, JobRow, Stated
 from services.kernel import scrub
 
 _CRATE: Final = """
@@ -128,7 +128,7 @@ async def write(connection: PoolConnectionProxy[Any], facts: Sequence[Fact]) -> 
     crates = [fact for fact in facts if isinstance(fact, CrateRow)]
     jobs = [fact for fact in facts if isinstance(fact, JobRow)]
     failures = [fact for fact in facts if isinstance(fact, Failed)]
-    about = [fact for fact in facts if not isinstance(fact, CrateRow | JobRow) and fact.document_id]
+    about = [fact for fact in facts if not isinstance(fact, CrateRow | JobRow | Stated) and fact.document_id]
     # Failures are rare: a batch without any costs one question more.
     may_supersede = bool(failures) or await connection.fetchval(_ANY_OPEN)
     await _many(connection, _CRATE, [_crate(crate) for crate in crates])
@@ -142,6 +142,7 @@ async def write(connection: PoolConnectionProxy[Any], facts: Sequence[Fact]) -> 
             await connection.execute(_SUPERSEDE, fact.crate_id, fact.document_id, fact.position)
     if about:
         await _write_documents(connection, about)
+    await _many(connection, _SUBMISSION, list(_submissions(facts)))
 
 
 async def _many(connection: PoolConnectionProxy[Any], statement: str, arguments: Sequence[Sequence[object]]) -> None:
@@ -165,7 +166,6 @@ async def _write_documents(connection: PoolConnectionProxy[Any], facts: Sequence
     await _write_revisions(connection, before, changed, put)
     reports = [(f.crate_id, f.document_id, f.revision, f.applied) for f in facts if isinstance(f, Indexed)]
     await _many(connection, _REPORT, reports)
-    await _many(connection, _SUBMISSION, list(_submissions(facts)))
 
 
 async def _load(connection: PoolConnectionProxy[Any], facts: Sequence[DocumentFact]) -> dict[Key, DocumentState]:
@@ -265,8 +265,10 @@ def _names(fact: Ingested) -> tuple[str | None, str | None, str | None, str | No
     return (name, rows.sort_key(name), rows.text(manifest.title), rows.text(manifest.source_domain))
 
 
-def _submissions(facts: Iterable[DocumentFact]) -> Iterable[tuple[object, ...]]:
+def _submissions(facts: Iterable[Fact]) -> Iterable[tuple[object, ...]]:
     for fact in facts:
+        if isinstance(fact, Stated) and fact.submission:
+            yield (fact.crate_id, fact.submission, fact.document_id, 0, fact.outcome, fact.position)
         if not isinstance(fact, Ingested | Retired | Erased) or not fact.submission:
             continue
         ended = Status.RETIRED if isinstance(fact, Retired) else Status.ERASED

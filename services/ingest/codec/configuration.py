@@ -23,6 +23,7 @@ from services.ingest.domain.settings import (
     RetrievalStrategy,
     SettingsPatch,
 )
+from services.ingest.domain.state_rules import StateRules, StateWindow
 
 _E = TypeVar("_E", bound=StrEnum)
 _N = TypeVar("_N", bound=int)
@@ -111,6 +112,7 @@ def settings_patch(message: pb.CrateSettings) -> SettingsPatch:
         retrieval_strategy=_optional_choice(STRATEGIES, "retrieval_strategy", message),
         proposition_failure_policy=_optional_choice(POLICIES, "proposition_failure_policy", message),
         mode=_optional_choice(MODES, "mode", message),
+        state_rules=state_rules(message.state_rules) if message.HasField("state_rules") else None,
         **{field: getattr(message, field) for field in _PLAIN if message.HasField(field)},
     )
 
@@ -122,7 +124,36 @@ def settings_message(settings: CrateSettings) -> pb.CrateSettings:
     message.retrieval_strategy = inverse(STRATEGIES)[settings.retrieval_strategy]
     message.proposition_failure_policy = inverse(POLICIES)[settings.proposition_failure_policy]
     message.mode = inverse(MODES)[settings.mode]
+    message.state_rules.CopyFrom(state_rules_message(settings.state_rules))
     return message
+
+
+def state_rules(message: pb.StateRules) -> StateRules:
+    """Read rules of living states; they are checked later."""
+    return StateRules(
+        tuple(sorted(message.status_words.items())),
+        tuple(
+            StateWindow(window.document_class, window.stale_after_days, window.dormant_after_days)
+            for window in message.windows
+        ),
+        tuple(message.superseding_series),
+    )
+
+
+def state_rules_message(rules: StateRules) -> pb.StateRules:
+    """Write rules of living states."""
+    return pb.StateRules(
+        status_words=dict(rules.status_words),
+        windows=[
+            pb.StateWindow(
+                document_class=window.document_class,
+                stale_after_days=window.stale_after_days,
+                dormant_after_days=window.dormant_after_days,
+            )
+            for window in rules.windows
+        ],
+        superseding_series=rules.superseding_series,
+    )
 
 
 def stored_settings(message: pb.CrateSettings) -> CrateSettings:

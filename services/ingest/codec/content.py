@@ -39,6 +39,7 @@ def manifest_bytes(manifest: Manifest) -> bytes:
         content_hash=manifest.content_hash,
         size_bytes=manifest.size_bytes,
         notices=manifest.notices,
+        links=manifest.links,
     )
     return message.SerializeToString(deterministic=True)
 
@@ -64,6 +65,7 @@ def manifest_value(data: bytes) -> Manifest:
         content_hash=message.content_hash,
         size_bytes=message.size_bytes,
         notices=tuple(message.notices),
+        links=tuple(message.links),
     )
 
 

@@ -28,11 +28,14 @@ from services.ingest.domain.lifecycle import (
     Settled,
 )
 from services.ingest.domain.refusals import Refused
-from services.ingest.domain.values import CrateRow, Fact, JobRow
+from services.ingest.domain.relations import Edge, RelationOutcome, RelationType
+from services.ingest.domain.values import CrateRow, Fact, JobRow, Stated
 from services.kernel.envelope import Event
 
 OWN_SERVICE: Final = "ingest"
 CRATE_AGGREGATE: Final = "crate"
+CLOCK_AGGREGATE: Final = "clock"
+DECLARED: Final = "declared"
 _JOB_PREFIX: Final = "job-"
 _FAILURE_PREFIX: Final = "failure-"
 KNOWLEDGE_EVENTS: Final = (
@@ -41,6 +44,7 @@ KNOWLEDGE_EVENTS: Final = (
     "DocumentIngested",
     "DocumentRetired",
     "DocumentErased",
+    "RelationDeclared",
     "DocumentChunked",
     "RecordsEmbedded",
     "TaskFailed",
@@ -164,6 +168,55 @@ def document_erased(document_id: str, revision: int, now: datetime) -> pb.Docume
     return pb.DocumentErased(document_id=document_id, revision=revision, erased_at=timestamp(now))
 
 
+def relation_declared(edge: Edge, now: datetime) -> pb.RelationDeclared:
+    """Write a statement about a relation."""
+    return pb.RelationDeclared(
+        source_document_id=edge.source,
+        type=edge.type,
+        target_document_id=edge.target,
+        confidence_ppm=edge.confidence_ppm,
+        origin=DECLARED,
+        effective_at=timestamp(edge.effective_at) if edge.effective_at else None,
+        declared_at=timestamp(now),
+        withdrawn=edge.withdrawn,
+    )
+
+
+def edge(message: pb.RelationDeclared) -> Edge | None:
+    """Read a statement about a relation; None when it is of a type that this release doesn't know."""
+    if message.type not in list(RelationType):
+        return None
+    return Edge(
+        source=message.source_document_id,
+        type=RelationType(message.type),
+        target=message.target_document_id,
+        confidence_ppm=message.confidence_ppm,
+        effective_at=moment("effective_at", message.effective_at) if message.HasField("effective_at") else None,
+        withdrawn=message.withdrawn,
+    )
+
+
+def clock_advanced(now: datetime) -> pb.ClockAdvanced:
+    """Write how late it is."""
+    return pb.ClockAdvanced(now=timestamp(now))
+
+
+def _configured(event: Event, message: pb.CrateConfigured | pb.JobConfigured) -> CrateRow | JobRow:
+    if isinstance(message, pb.CrateConfigured):
+        return crate_row(event.crate, event.position, message)
+    return job_row(event.crate, event.position, message)
+
+
+def _stated(event: Event, message: pb.RelationDeclared) -> Stated:
+    return Stated(
+        crate_id=event.crate,
+        document_id=message.source_document_id,
+        position=event.position,
+        outcome=RelationOutcome.WITHDRAWN if message.withdrawn else RelationOutcome.DECLARED,
+        submission=submission_of(event.key),
+    )
+
+
 def _ingested(event: Event, message: pb.DocumentIngested, manifest: Manifest | None) -> Ingested:
     return Ingested(
         crate_id=event.crate,
@@ -199,10 +252,10 @@ def fact(event: Event, manifest: Manifest | None = None) -> Fact:
     match event.message:
         case pb.DocumentIngested() as message:
             return _ingested(event, message, manifest)
-        case pb.CrateConfigured() as message:
-            return crate_row(event.crate, event.position, message)
-        case pb.JobConfigured() as message:
-            return job_row(event.crate, event.position, message)
+        case pb.CrateConfigured() | pb.JobConfigured() as message:
+            return _configured(event, message)
+        case pb.RelationDeclared() as message:
+            return _stated(event, message)
         case pb.DocumentRetired() | pb.DocumentErased() as message:
             return _ended(event, message)
         case envelope_pb2.TaskFailed() | envelope_pb2.TaskRetried() | envelope_pb2.TaskDropped() as message:

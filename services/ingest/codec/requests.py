@@ -15,6 +15,7 @@ from services.ingest.domain import settings
 from services.ingest.domain.documents import Status
 from services.ingest.domain.headers import Header
 from services.ingest.domain.refusals import Refused, Unknown
+from services.ingest.domain.relations import End, Statement
 from services.ingest.domain.values import Page, Selection
 
 DEFAULT_PAGE: Final = 100
@@ -51,6 +52,22 @@ def header(message: pb.DocumentHeader) -> Header:
         job_id=message.job_id,
         effective_at=effective_at,
         source_domain=message.source_domain,
+    )
+
+
+def statement(message: pb.DeclareRelationRequest) -> Statement:
+    """Read a statement about a relation; it is checked later.
+
+    Raises:
+        Refused: When its time is out of range.
+    """
+    return Statement(
+        source=End(document_id=message.source_document_id, source_id=message.source_source_id),
+        type=message.type,
+        target=End(document_id=message.target_document_id, source_id=message.target_source_id),
+        confidence=message.confidence if message.HasField("confidence") else None,
+        effective_at=moment("effective_at", message.effective_at) if message.HasField("effective_at") else None,
+        withdrawn=message.withdrawn,
     )
 
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from services.ingest.codec.cloudevents import content_type, moment, parse, required, text
 from services.ingest.domain.headers import Header
 from services.ingest.domain.refusals import Refused
+from services.ingest.domain.relations import End, RelationResult, Statement
 
 MAX_BODY_BYTES: Final = 512 * 1024
-# A body of the largest size in base64, and room for its attributes.
-MAX_EVENT_BYTES: Final = 960 * 1024
 _CONTEXT: Final = frozenset(
     {
         "specversion",
@@ -40,8 +39,18 @@ _HEADER: Final = {"uri": "uri", "title": "title", "jobid": "job_id", "sourcedoma
 # The attribute's other name: as metadata, a job that there isn't would go unnoticed.
 _JOB: Final = "job"
 _EFFECTIVE: Final = "effectiveat"
-_RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 DUPLICATE: Final = "duplicate"
+_REPEATED: Final = "an event of this source and id was carried out before: what this one holds was not used"
+# What `data` of a relation may hold; the source is the event's subject, or `source_document_id`.
+_RELATION: Final = (
+    "type",
+    "target",
+    "target_document_id",
+    "source_document_id",
+    "confidence",
+    "effective_at",
+    "withdrawn",
+)
 
 
 class SubmissionKind(StrEnum):
@@ -50,6 +59,7 @@ class SubmissionKind(StrEnum):
     PUT = "dev.affidavit.document.put"
     RETIRE = "dev.affidavit.document.retire"
     ERASE = "dev.affidavit.document.erase"
+    RELATE = "dev.affidavit.relation.declare"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +72,17 @@ class Submission:
         event_id: Unique for its source.
         header: What it says about the document; for a retire or an erase only the source id.
         body: Original bytes; empty for a retire or an erase.
+        sent_at: The publisher's time; None when the event has none.
+        statement: What it states about a relation; None for a document.
     """
 
     kind: SubmissionKind
     source: str
     event_id: str
     header: Header
-    body: bytes
+    body: bytes = b""
+    sent_at: datetime | None = None
+    statement: Statement | None = None
 
 
 def submission(payload: bytes) -> Submission:
@@ -83,20 +97,28 @@ def submission(payload: bytes) -> Submission:
     Raises:
         Refused: When it isn't one; the message names the attribute and what belongs there.
     """
-    event = _parse(payload)
-    if event.get("specversion") != "1.0":
-        raise Refused('specversion must be "1.0": send CloudEvents 1.0 in structured JSON')
-    kind_name = _required(event, "type")
+    event = parse(payload)
+    kind_name = required(event, "type")
     try:
         kind = SubmissionKind(kind_name)
     except ValueError as error:
         raise Refused(f"type {kind_name[:80]!r} is unknown: use one of {', '.join(SubmissionKind)}") from error
-    source, event_id = _required(event, "source"), _required(event, "id")
-    subject = _required(event, "subject")
-    _moment(event, "time")
+    source, event_id = required(event, "source"), required(event, "id")
+    sent_at = moment(event, "time")
+    if kind is SubmissionKind.RELATE:
+        return Submission(
+            kind=kind,
+            source=source,
+            event_id=event_id,
+            header=Header(source_id=text(event, "subject")),
+            sent_at=sent_at,
+            statement=_statement(event),
+        )
+    subject = required(event, "subject")
     if kind is not SubmissionKind.PUT:
-        return Submission(kind=kind, source=source, event_id=event_id, header=Header(source_id=subject), body=b"")
-    media_type, charset = _content_type(_text(event, "datacontenttype"))
+        header = Header(source_id=subject)
+        return Submission(kind=kind, source=source, event_id=event_id, header=header, sent_at=sent_at)
+    media_type, charset = content_type(text(event, "datacontenttype"))
     body = _body(event, media_type)
     if len(body) > MAX_BODY_BYTES:
         raise Refused(
@@ -109,10 +131,45 @@ def submission(payload: bytes) -> Submission:
         # Text in JSON is Unicode, whatever the content type says of a charset.
         charset=charset if "data_base64" in event else "utf-8",
         metadata=_metadata(event),
-        effective_at=_moment(event, _EFFECTIVE),
-        **{field: _text(event, name) for name, field in _HEADER.items()} | {"job_id": _job(event)},
+        effective_at=moment(event, _EFFECTIVE),
+        **{field: text(event, name) for name, field in _HEADER.items()} | {"job_id": _job(event)},
     )
-    return Submission(kind=kind, source=source, event_id=event_id, header=header, body=body)
+    return Submission(kind=kind, source=source, event_id=event_id, header=header, body=body, sent_at=sent_at)
+
+
+def _statement(event: dict[str, Any]) -> Statement:
+    data = event.get("data")
+    if not isinstance(data, dict) or "data_base64" in event:
+        raise Refused(f"data must be a JSON object with some of {', '.join(_RELATION)}")
+    unknown = sorted(data.keys() - set(_RELATION))
+    if unknown:
+        raise Refused(f"data has {unknown[0][:80]!r}, which a relation doesn't have: use {', '.join(_RELATION)}")
+    misplaced = sorted(event.keys() & ({*_RELATION, _EFFECTIVE} - _CONTEXT))
+    if misplaced:
+        raise Refused(
+            f"{misplaced[0]} is no attribute of a relation's event: put it into data, as one of {', '.join(_RELATION)}"
+        )
+    confidence = data.get("confidence")
+    if confidence is not None and (isinstance(confidence, bool) or not isinstance(confidence, int | float)):
+        raise Refused("confidence must be a number from 0 to 1")
+    withdrawn = data.get("withdrawn", False)
+    if not isinstance(withdrawn, bool):
+        raise Refused("withdrawn must be true or false")
+    return Statement(
+        source=End(document_id=text(data, "source_document_id"), source_id=text(event, "subject")),
+        type=required(data, "type"),
+        target=End(document_id=text(data, "target_document_id"), source_id=text(data, "target")),
+        confidence=None if confidence is None else _number(confidence),
+        effective_at=moment(data, "effective_at"),
+        withdrawn=withdrawn,
+    )
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise Refused("confidence must be a number from 0 to 1") from error
 
 
 def reply(
@@ -147,7 +204,29 @@ def reply(
     }
     if repeats:
         answer["first_outcome"] = outcome
-        answer["notices"] = ["an event of this source and id was carried out before: what this one holds was not used"]
+        answer["notices"] = [_REPEATED]
+    return json.dumps(answer).encode()
+
+
+def relation_reply(result: RelationResult, notices: tuple[str, ...] = ()) -> bytes:
+    """Write what a statement about a relation came to.
+
+    Args:
+        result: Of the command; one that repeats an earlier event tells what that came to.
+        notices: What the publisher should know.
+
+    Returns:
+        JSON.
+    """
+    answer: dict[str, object] = {
+        "position": result.position,
+        "outcome": DUPLICATE if result.repeats else result.outcome,
+        "source_document_id": result.source,
+        "target_document_id": result.target,
+        "notices": [*notices, _REPEATED] if result.repeats else list(notices),
+    }
+    if result.repeats:
+        answer["first_outcome"] = result.outcome
     return json.dumps(answer).encode()
 
 
@@ -164,63 +243,11 @@ def refusal(code: str, message: str) -> bytes:
     return json.dumps({"error": {"code": code, "message": message}}).encode()
 
 
-def _parse(payload: bytes) -> dict[str, Any]:
-    if len(payload) > MAX_EVENT_BYTES:
-        raise Refused(
-            f"the event has {len(payload)} bytes: at most {MAX_EVENT_BYTES}; send large bodies with UploadDocument"
-        )
-    try:
-        event = json.loads(payload, parse_constant=_no_constant)
-    except RecursionError as error:
-        raise Refused("the event is nested too deeply to be read") from error
-    except ValueError as error:
-        raise Refused(f"the event isn't JSON: {_where(error)}") from error
-    if not isinstance(event, dict):
-        raise Refused("the event isn't a JSON object: send one CloudEvents 1.0 event, no batch")
-    return event
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _where(error: ValueError) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at character {error.pos}"
-    return "it must be UTF-8 and hold finite numbers"
-
-
-def _text(event: dict[str, Any], name: str) -> str:
-    value = event.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise Refused(f"{name} must be a string")
-    return value
-
-
-def _required(event: dict[str, Any], name: str) -> str:
-    value = _text(event, name)
-    if not value:
-        hint = "the document's source id" if name == "subject" else "see the CloudEvents 1.0 specification"
-        raise Refused(f"{name} is missing or empty: {hint}")
-    return value
-
-
-def _content_type(value: str) -> tuple[str, str]:
-    media_type, *parameters = value.split(";")
-    for parameter in parameters:
-        name, _, given = parameter.strip().partition("=")
-        if name.strip().lower() == "charset":
-            return media_type.strip().lower(), given.strip().strip('"')
-    return media_type.strip().lower(), ""
-
-
 def _body(event: dict[str, Any], media_type: str) -> bytes:
     if ("data" in event) == ("data_base64" in event):
         raise Refused("the event must have either data or data_base64")
     if "data_base64" in event:
-        encoded = _text(event, "data_base64")
+        encoded = text(event, "data_base64")
         try:
             return base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError) as error:
@@ -249,22 +276,7 @@ def _metadata(event: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _job(event: dict[str, Any]) -> str:
-    named = [name for name in ("jobid", _JOB) if _text(event, name)]
+    named = [name for name in ("jobid", _JOB) if text(event, name)]
     if len(named) > 1 and event["jobid"] != event[_JOB]:
         raise Refused("jobid and job name different jobs: send one of the two")
-    return _text(event, named[0]) if named else ""
-
-
-def _moment(event: dict[str, Any], name: str) -> datetime | None:
-    given = _text(event, name)
-    if not given:
-        return None
-    try:
-        moment = datetime.fromisoformat(given.upper())
-    except ValueError as error:
-        raise Refused(f"{name} {given[:40]!r} isn't an RFC 3339 time") from error
-    if moment.tzinfo is None:
-        raise Refused(f"{name} {given[:40]!r} names no time zone: end it with Z or an offset")
-    if not _RFC_3339.fullmatch(given):
-        raise Refused(f"{name} {given[:40]!r} isn't an RFC 3339 time")
-    return moment
+    return text(event, named[0]) if named else ""

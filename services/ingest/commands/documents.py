@@ -12,10 +12,11 @@ from services.ingest.codec import facts
 from services.ingest.commands.log import ATTEMPTS, Decided, Journal, contended
 from services.ingest.commands.outcomes import outcomes
 from services.ingest.commands.quotas import Quotas
-from services.ingest.domain import documents, headers
+from services.ingest.domain import documents, effect, headers, relations
 from services.ingest.domain.chunking import ChunkSettings, limited
 from services.ingest.domain.documents import Held, Manifest, Prepared, PutDecision, PutOutcome, Status
 from services.ingest.domain.headers import Header
+from services.ingest.domain.relations import Edge
 from services.ingest.domain.values import EndResult, PutResult, PutState, SourceAddress, Submitted, Usage
 from services.ingest.ports import Preparer, Sources, Tables
 from services.kernel.errors import NotFound
@@ -33,6 +34,7 @@ class _Put:
     prepared: Prepared
     manifest: Manifest
     digest: bytes
+    effective_at: datetime | None
 
 
 class Documents:
@@ -88,7 +90,13 @@ class Documents:
         """Stand-in for a publisher's event."""
         return headers.submission_id(await self._secret(crate_id), source, event_id)
 
-    async def put(self, crate_id: str, header: Header, body: bytes, submission: str = "") -> PutResult:
+    async def relation_id(self, crate_id: str, edge: Edge) -> str:
+        """Aggregate of the statements about a relation."""
+        return relations.aggregate(await self._secret(crate_id), edge.source, edge.type, edge.target)
+
+    async def put(
+        self, crate_id: str, header: Header, body: bytes, submission: str = "", noted: tuple[str, ...] = ()
+    ) -> PutResult:
         """Record a document, or find that nothing changed.
 
         Args:
@@ -96,6 +104,7 @@ class Documents:
             header: What the caller says about it.
             body: Original bytes.
             submission: Stand-in for the publisher's event, empty for none.
+            noted: Notices of the edge.
 
         Returns:
             What it came to; its fact is on disk and can be read.
@@ -118,7 +127,8 @@ class Documents:
             with outcomes(f"document {checked.source_id!r} can't be read: "):
                 prepared = await self._preparer.prepare(crate_id, checked, body)
             metadata, more = headers.merge_metadata(checked.metadata, dict(prepared.metadata))
-            manifest = documents.make_manifest(checked, prepared, metadata, (*notices, *more))
+            stated, unread = effect.stated(metadata) if checked.effective_at is None else (None, ())
+            manifest = documents.make_manifest(checked, prepared, metadata, (*noted, *notices, *more, *unread))
             put = _Put(
                 crate_id=crate_id,
                 document_id=document_id,
@@ -127,7 +137,9 @@ class Documents:
                 body=body,
                 prepared=prepared,
                 manifest=manifest,
-                digest=documents.content_digest(manifest, checked.effective_at),
+                # What the document itself says of its time is part of its metadata.
+                digest=documents.content_digest(manifest, documents.declared(manifest, checked.effective_at)),
+                effective_at=checked.effective_at or stated,
             )
             return await self._decide(put, state)
 
@@ -192,7 +204,7 @@ class Documents:
         self, put: _Put, held: Held | None, decision: PutDecision, chunking: ChunkSettings
     ) -> int | None:
         now = self._clock()
-        effective_at, ingested_at = put.header.effective_at or now, now
+        effective_at, ingested_at = put.effective_at or now, now
         if decision.outcome is PutOutcome.RECHUNKED and held and held.effective_at and held.ingested_at:
             # The revision stays what it was, and so do its times.
             effective_at, ingested_at = held.effective_at, held.ingested_at

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from blake3 import blake3
 
+from services.ingest.domain import effect
 from services.ingest.domain.chunking import ChunkSettings, settings_digest
 from services.ingest.domain.headers import Header
 from services.ingest.domain.refusals import Unknown
@@ -70,6 +71,7 @@ class Manifest:
         content_hash: BLAKE3 of the original bytes.
         size_bytes: Of the original.
         notices: What was done to the text.
+        links: Targets of its links; they follow from the bytes, so that no digest needs them.
     """
 
     source_id: str
@@ -82,6 +84,7 @@ class Manifest:
     content_hash: bytes
     size_bytes: int
     notices: tuple[str, ...]
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,7 @@ class Prepared:
         content_hash: BLAKE3 of the body.
         size_bytes: Of the body.
         normalized: Part "normalized" of the source pack.
+        links: Targets of its links, as written.
     """
 
     media_type: str
@@ -111,6 +115,7 @@ class Prepared:
     content_hash: bytes
     size_bytes: int
     normalized: bytes
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +234,21 @@ def make_manifest(
         content_hash=prepared.content_hash,
         size_bytes=prepared.size_bytes,
         notices=(*prepared.notices, *notices),
+        links=prepared.links,
     )
+
+
+def declared(manifest: Manifest, effective_at: datetime | None) -> datetime | None:
+    """What a caller adds to the document's own words on when it comes into force.
+
+    Args:
+        manifest: Of the revision.
+        effective_at: As the caller gave it, or as the revision has it.
+
+    Returns:
+        The same; None when the document's metadata says it already.
+    """
+    return None if effective_at == effect.stated(manifest.metadata)[0] else effective_at
 
 
 def decide_put(held: Held | None, *, digest: bytes, chunking: ChunkSettings) -> PutDecision:

@@ -11,7 +11,8 @@ from typing import Final
 
 from blake3 import blake3
 
-from services.ingest.domain import settings
+from services.ingest.domain import effect, settings
+from services.ingest.domain.normalize.metadata import relational
 from services.ingest.domain.refusals import Refused
 
 MAX_SOURCE_ID_CHARS: Final = 1_024
@@ -24,6 +25,13 @@ MAX_METADATA_VALUE_BYTES: Final = 8_192
 # Set by the server alone, so that no caller can pass a document off as another one or as another crate's.
 RESERVED_KEYS: Final = frozenset({"crate_id", "document_id", "source_id", "source_domain"})
 RESERVED_PREFIX: Final = "affidavit"
+_STATE_KEYS: Final = frozenset(
+    {
+        *effect.KEYS, "status", "state", "version", "family", "series", "class", "title", "date", "withdrawn",
+        "withdrawn_on", "deprecated", "archived", "retired", "expires", "expiry", "expiry_date", "valid_until", "review",
+        "review_by", "review_date", "next_review",
+    }
+)  # fmt: skip
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _DRIVE = re.compile(r"[A-Za-z]:[/\\]")
@@ -187,7 +195,8 @@ def merge_metadata(
     """
     merged = dict(given)
     notices: list[str] = []
-    for key, value in sorted(found.items()):
+    # What living states rest on is kept first, however many other names a document has.
+    for key, value in sorted(found.items(), key=lambda item: (not _tells_state(item[0]), item)):
         if key in merged:
             continue
         problem = _metadata_problem(key, value)
@@ -215,6 +224,10 @@ def clean(what: str, text: str) -> tuple[str, tuple[str, ...]]:
     if not count:
         return text, ()
     return cleaned, (f"{count} NUL or surrogate character{'s' if count > 1 else ''} replaced in {what}",)
+
+
+def _tells_state(name: str) -> bool:
+    return relational(name) or effect.key(name) in _STATE_KEYS
 
 
 def _metadata_problem(key: str, value: str) -> str:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from services.ingest.domain.chunking import ChunkSettings
-from services.ingest.domain.documents import Form, Manifest, Pack, PutOutcome, Status, content_digest
+from services.ingest.domain.documents import Form, Manifest, Pack, PutOutcome, Status, content_digest, declared
 
 KNOWLEDGE: Final = "KNOWLEDGE"
 Key = tuple[str, str]
@@ -210,8 +210,8 @@ class RevisionState:
         """Content digest, empty when the manifest is gone."""
         if self.manifest is None:
             return b""
-        declared = None if self.effective_at == self.ingested_at else self.effective_at
-        return content_digest(self.manifest, declared)
+        given = None if self.effective_at == self.ingested_at else self.effective_at
+        return content_digest(self.manifest, declared(self.manifest, given))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

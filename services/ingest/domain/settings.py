@@ -8,11 +8,13 @@ from enum import StrEnum
 from typing import Final
 
 from services.ingest.domain.refusals import NotBuiltYet, Refused
+from services.ingest.domain.state_rules import NO_RULES, StateRules, checked
 
 MIN_SOURCES: Final = 1
 MAX_SOURCES: Final = 32
 PROFILE: Final = "v1"
-LATER_PROFILES: Final = ("v3.1", "v4.1")
+PROFILES: Final = (PROFILE, "v3.1")
+LATER_PROFILES: Final = ("v4.1",)
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
 
 
@@ -62,6 +64,7 @@ class CrateSettings:
     mode: AnswerMode = AnswerMode.VERIFIED
     allow_downgrade: bool = True
     profile: str = PROFILE
+    state_rules: StateRules = NO_RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ class SettingsPatch:
     mode: AnswerMode | None = None
     allow_downgrade: bool | None = None
     profile: str | None = None
+    state_rules: StateRules | None = None
 
 
 def merge(current: CrateSettings, patch: SettingsPatch) -> CrateSettings:
@@ -98,7 +102,7 @@ def merge(current: CrateSettings, patch: SettingsPatch) -> CrateSettings:
     wanted = {field.name: getattr(patch, field.name) for field in fields(patch)}
     merged = replace(current, **{name: value for name, value in wanted.items() if value is not None})
     _check(merged)
-    return merged
+    return replace(merged, state_rules=checked(merged.state_rules))
 
 
 def _check(settings: CrateSettings) -> None:
@@ -107,17 +111,11 @@ def _check(settings: CrateSettings) -> None:
             f"source_limit {settings.source_limit} is out of range: choose {MIN_SOURCES} to {MAX_SOURCES} (default 8)"
         )
     if settings.profile in LATER_PROFILES:
-        raise NotBuiltYet(f"profile {settings.profile} is not available yet: use {PROFILE}")
-    if settings.profile != PROFILE:
-        raise Refused(f"profile {settings.profile!r} doesn't exist: use {PROFILE}")
+        raise NotBuiltYet(f"profile {settings.profile} is not available yet: use {' or '.join(PROFILES)}")
+    if settings.profile not in PROFILES:
+        raise Refused(f"profile {settings.profile[:40]!r} doesn't exist: use {' or '.join(PROFILES)}")
     if settings.retrieval_strategy is RetrievalStrategy.PROPOSITION:
         raise NotBuiltYet("retrieval_strategy proposition is not available yet: use standard")
-    if settings.mode is AnswerMode.AUDIT:
-        raise NotBuiltYet("mode audit is not available yet: use verified with allow_downgrade, or light")
-    if settings.mode is AnswerMode.VERIFIED and not settings.allow_downgrade:
-        raise NotBuiltYet(
-            "mode verified with allow_downgrade false is not available yet: leave allow_downgrade true, or use mode light"
-        )
 
 
 def crate_id(value: str) -> str:

@@ -9,6 +9,7 @@ from services.ingest.domain.chunking import ChunkSettings
 from services.ingest.domain.documents import Held, Pack, PutOutcome, Status
 from services.ingest.domain.lifecycle import DocumentFact, Failed, FailureState, RevisionState
 from services.ingest.domain.providers import Provider
+from services.ingest.domain.relations import RelationOutcome
 from services.ingest.domain.settings import CrateSettings
 
 
@@ -77,7 +78,7 @@ class Submitted:
 
     document_id: str
     revision: int
-    outcome: PutOutcome | Status
+    outcome: PutOutcome | Status | RelationOutcome
     position: int
 
 
@@ -110,7 +111,7 @@ class PutResult:
 
     document_id: str
     revision: int
-    outcome: PutOutcome | Status
+    outcome: PutOutcome | Status | RelationOutcome
     position: int
     notices: tuple[str, ...] = ()
     repeats: bool = False
@@ -129,7 +130,7 @@ class EndResult:
     revision: int
     position: int
     unchanged: bool
-    repeats: PutOutcome | Status | None = None
+    repeats: PutOutcome | Status | RelationOutcome | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +237,23 @@ class Usage:
         return Usage(self.documents - other.documents, self.size_bytes - other.size_bytes)
 
 
-Fact = CrateRow | JobRow | DocumentFact
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A statement about a relation was recorded; the tables remember only the publisher's event that it came from.
+
+    Attributes:
+        document_id: Source of the relation.
+        submission: Stand-in for the publisher's event, empty for none.
+    """
+
+    crate_id: str
+    document_id: str
+    position: int
+    outcome: RelationOutcome
+    submission: str = ""
+
+
+Fact = CrateRow | JobRow | DocumentFact | Stated
 
 
 @dataclass(frozen=True, slots=True)

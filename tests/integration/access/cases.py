@@ -56,6 +56,8 @@ NAMES = frozenset(
         "document_ids",
         "source_document_id",
         "target_document_id",
+        "source_source_id",
+        "target_source_id",
         "source_id",
         "job_id",
         "receipt_id",
@@ -143,7 +145,7 @@ _INGEST = {
     "DeclareRelation": _one(
         WRITER,
         lambda of: ingest.DeclareRelationRequest(
-            crate_id=of.crate, source_document_id=of.document, type="supersedes", target_document_id=of.document
+            crate_id=of.crate, source_source_id=of.source, type="supersedes", target_document_id=of.document
         ),
     ),
     "PutJob": _one(WRITER, lambda of: ingest.PutJobRequest(crate_id=of.crate, job=ingest.Job(job_id=of.job))),

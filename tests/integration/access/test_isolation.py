@@ -138,6 +138,7 @@ async def test_every_rpc_has_a_case_that_names_all_it_can_name() -> None:
         sent = {field.name for request in CASES[name].requests(unknown()) for _, field in fields(request)}
         # Either of two names will do where the contract takes one of two.
         either = {"document_id", "source_id"} if "Document" in name else set()
+        either |= {"source_document_id", "target_source_id"} if "Relation" in name else set()
         skipped = (wanted & NAMES) - sent
         assert not skipped - either, f"the case of {name} leaves out {skipped}"
 
@@ -223,7 +224,7 @@ async def test_publishers_have_one_subject() -> None:
     channels = set(generate.asyncapi()["channels"]) - {f"{row.service}.{row.name}" for row in generate.rows()}
     # Roles tell each other their progress; the reply goes to whoever asked.
     assert channels == {"submit", "submit-reply", "progress"}, "a new subject that callers reach needs its test here"
-    assert {kind.name for kind in SubmissionKind} == {"PUT", "RETIRE", "ERASE"}
+    assert {kind.name for kind in SubmissionKind} == {"PUT", "RETIRE", "ERASE", "RELATE"}
 
 
 @pytest.mark.parametrize("kind", SubmissionKind)
@@ -245,6 +246,10 @@ async def test_a_foreign_crate_is_refused_before_the_payload_is_looked_at(world:
 async def test_publishers_need_the_role_of_the_rpc_that_does_the_same(world: World) -> None:
     assert (await submit(world, f"reader-of-{A}", A, SubmissionKind.PUT, "p.txt"))["error"]["code"] == "not_found"
     assert (await submit(world, f"writer-of-{A}", A, SubmissionKind.PUT, "p.txt"))["outcome"] == "created"
+    assert (await submit(world, f"reader-of-{A}", A, SubmissionKind.RELATE, "p.txt"))["error"]["code"] == "not_found"
+    assert (
+        "data must be" in (await submit(world, f"writer-of-{A}", A, SubmissionKind.RELATE, "p.txt"))["error"]["message"]
+    )
     assert (await submit(world, f"writer-of-{A}", A, SubmissionKind.ERASE, "p.txt"))["error"]["code"] == "not_found"
     assert (await submit(world, f"owner-of-{A}", A, SubmissionKind.ERASE, "p.txt"))["outcome"] == "erased"
 

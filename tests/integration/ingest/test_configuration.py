@@ -122,11 +122,10 @@ async def test_concurrent_changes_of_different_settings_are_all_kept(client: Cli
             "retrieval_strategy proposition is not available yet",
         ),
         (
-            cfg.CrateSettings(mode=cfg.ANSWER_MODE_AUDIT),
-            grpc.StatusCode.UNIMPLEMENTED,
-            "mode audit is not available yet",
+            cfg.CrateSettings(state_rules=cfg.StateRules(status_words={"sunset": "gone"})),
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "status word 'sunset' can't stand for 'gone'",
         ),
-        (cfg.CrateSettings(allow_downgrade=False), grpc.StatusCode.UNIMPLEMENTED, "allow_downgrade false"),
     ],
 )
 async def test_bad_and_later_settings_are_refused_and_nothing_changes(

@@ -281,11 +281,6 @@ async def test_lists_refuse_what_they_cannot_read(client: Client, fields: dict[s
     await expect(client.stub.ListDocuments(request), grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
-async def test_relations_are_not_available_yet(client: Client) -> None:
-    request = pb.DeclareRelationRequest(crate_id=client.crate, type="cites")
-    await expect(client.stub.DeclareRelation(request), grpc.StatusCode.UNIMPLEMENTED, "not available yet")
-
-
 async def test_a_lost_pack_is_corrupt_or_missing_and_says_so(client: Client, node_settings: NodeSettings) -> None:
     result = await client.put("x", TEXT)
     (pack,) = node_settings.blobs.rglob(f"{result.document_id},1,source,*")

@@ -43,6 +43,7 @@ def manifest() -> ingest_pb.SourceManifest:
         metadata={"b": "2", "a": "1"},
         source_domain="example.org",
         notices=["1 NUL character replaced at byte 27"],
+        links=["old.csv", "https://example.org/c.csv"],
     )
 
 
@@ -119,6 +120,7 @@ def test_a_set_of_chunks_carries_everything() -> None:
     assert dict(found.metadata) == {"a": "1", "b": "2"}
     assert list(found.headings) == ["T"]
     assert list(found.notices) == ["1 NUL character replaced at byte 27", "said"]
+    assert list(found.links) == ["old.csv", "https://example.org/c.csv"]
 
 
 def test_no_chunk_is_no_set() -> None:

@@ -61,10 +61,7 @@ def test_source_limit_ends_are_allowed(limit: int) -> None:
     ("patch", "what"),
     [
         (SettingsPatch(retrieval_strategy=RetrievalStrategy.PROPOSITION), "retrieval_strategy proposition"),
-        (SettingsPatch(profile="v3.1"), "profile v3.1"),
         (SettingsPatch(profile="v4.1"), "profile v4.1"),
-        (SettingsPatch(mode=AnswerMode.AUDIT), "mode audit"),
-        (SettingsPatch(allow_downgrade=False), "mode verified with allow_downgrade false"),
     ],
 )
 def test_what_a_later_version_serves_is_refused_and_not_ignored(patch: SettingsPatch, what: str) -> None:
@@ -78,15 +75,22 @@ def test_an_unknown_profile_is_refused() -> None:
     assert not isinstance(refusal.value, NotBuiltYet)
 
 
-def test_light_needs_no_fall_back() -> None:
-    merged = merge(CrateSettings(), SettingsPatch(mode=AnswerMode.LIGHT, allow_downgrade=False))
-    assert (merged.mode, merged.allow_downgrade) == (AnswerMode.LIGHT, False)
+@pytest.mark.parametrize("mode", list(AnswerMode))
+def test_every_mode_may_do_without_a_fall_back(mode: AnswerMode) -> None:
+    merged = merge(CrateSettings(), SettingsPatch(mode=mode, allow_downgrade=False))
+    assert (merged.mode, merged.allow_downgrade) == (mode, False)
+
+
+def test_both_profiles_can_be_chosen() -> None:
+    later = merge(CrateSettings(), SettingsPatch(profile="v3.1"))
+    assert later.profile == "v3.1"
+    assert merge(later, SettingsPatch(profile="v1")).profile == "v1"
 
 
 def test_the_whole_is_checked_and_not_only_the_patch() -> None:
-    light = merge(CrateSettings(), SettingsPatch(mode=AnswerMode.LIGHT, allow_downgrade=False))
+    broken = CrateSettings(profile="v4.1")
     with pytest.raises(NotBuiltYet):
-        merge(light, SettingsPatch(mode=AnswerMode.VERIFIED))
+        merge(broken, SettingsPatch(mode=AnswerMode.VERIFIED))
 
 
 @pytest.mark.parametrize("name", ["main", "a", "0-9", "x" * 40])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.ingest.domain.headers import (
+    MAX_METADATA_ENTRIES,
     Header,
     check_header,
     check_metadata,
@@ -189,3 +190,11 @@ def test_source_ids_are_stable_under_repetition(text: str) -> None:
     except Refused:
         return
     assert source_id(once) == once
+
+
+def test_what_living_states_rest_on_is_kept_before_other_names() -> None:
+    found = {f"a{number:03}": "x" for number in range(100)} | {"supersedes": "b", "Status": "Final", "valid-from": "c"}
+    merged, notices = merge_metadata((("caller", "1"),), found)
+    assert len(merged) == MAX_METADATA_ENTRIES
+    assert {"caller", "supersedes", "Status", "valid-from", "a000"} <= dict(merged).keys()
+    assert len(notices) == 40

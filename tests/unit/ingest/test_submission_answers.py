@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
 
 from services.ingest.commands.documents import Documents
+from services.ingest.commands.relations import Relations
 from services.ingest.handlers import Submissions
 from services.kernel.errors import Unavailable
 from tests.conftest import admit_everybody
@@ -35,7 +37,12 @@ class Broken:
 
 
 async def answer(error: Exception) -> dict[str, str]:
-    submissions = Submissions(documents=cast(Documents, Broken(error)), admit=admit_everybody)
+    submissions = Submissions(
+        documents=cast(Documents, Broken(error)),
+        relations=cast(Relations, None),
+        admit=admit_everybody,
+        clock=lambda: datetime(2026, 1, 2, tzinfo=UTC),
+    )
     found: dict[str, dict[str, str]] = json.loads(await submissions.answer("main", EVENT, {}))
     return found["error"]
 

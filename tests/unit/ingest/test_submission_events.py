@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.ingest.codec.cloudevents import MAX_EVENT_BYTES
 from services.ingest.codec.submissions import (
     MAX_BODY_BYTES,
-    MAX_EVENT_BYTES,
     SubmissionKind,
     refusal,
     reply,

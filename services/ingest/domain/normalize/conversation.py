@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from services.ingest.domain.normalize.lines import Lines
+from services.ingest.domain.normalize.links import links_of, plain_links
 from services.ingest.domain.normalize.metadata import Collector
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Reading
 from services.ingest.domain.normalize.records import MAX_RECORDS, too_many
@@ -70,4 +71,5 @@ def read_chat_text(content: MappedText) -> Reading:
     )
     collector = Collector()
     collector.add("participants", ", ".join(names))
-    return Reading(content, blocks, metadata=collector.pairs(), form="informal")
+    links = links_of(plain_links(content.text))
+    return Reading(content, blocks, metadata=collector.pairs(), form="informal", links=links)

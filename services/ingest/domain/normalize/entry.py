@@ -137,6 +137,7 @@ def _normalized(
         headings=reading.headings,
         metadata=reading.metadata,
         notices=_bounded(notices + reading.notices),
+        links=reading.links,
     )
 
 

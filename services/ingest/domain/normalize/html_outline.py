@@ -12,6 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from services.ingest.domain.normalize.html_tokens import Tag, Text, Tokens, attributes, unescape
 from services.ingest.domain.normalize.lines import line_number
+from services.ingest.domain.normalize.links import Links
 from services.ingest.domain.normalize.metadata import Collector
 from services.ingest.domain.normalize.model import InvalidDocument
 
@@ -93,6 +94,7 @@ class Page:
     title: str
     metadata: Collector
     broken_at: int
+    links: tuple[str, ...]
 
 
 def page_of(source: str) -> Page:
@@ -111,7 +113,13 @@ def page_of(source: str) -> Page:
         walk.visit(body)
     walk.places.sort(key=lambda item: item[0])
     return Page(
-        skeleton.stretches, walk.places, frozenset(walk.layout), skeleton.title, skeleton.metadata, skeleton.broken_at
+        skeleton.stretches,
+        walk.places,
+        frozenset(walk.layout),
+        skeleton.title,
+        skeleton.metadata,
+        skeleton.broken_at,
+        skeleton.links.all(),
     )
 
 
@@ -129,6 +137,7 @@ class _Skeleton:
         self.stretches: list[Stretch] = []
         self.title = ""
         self.metadata = Collector()
+        self.links = Links()
 
     @property
     def broken_at(self) -> int:
@@ -145,6 +154,8 @@ class _Skeleton:
                 self._current.pieces.append((token.start, token.end, True))
             elif token.name == "meta":
                 self._meta(token)
+            elif token.name == "a":
+                self._anchor(token)
         self._flush()
         return "".join(self._parts)
 
@@ -179,6 +190,11 @@ class _Skeleton:
                     f"elements are nested deeper than {MAX_DEPTH} levels at line {line}; close them, or send plain text"
                 )
         self._parts.append(f"<{name}{_marks(tag)}>")
+
+    def _anchor(self, tag: Tag) -> None:
+        """Note where a link leads; menus and footers lead everywhere."""
+        if not (tag.closing or self.links.full or self._open.get("nav") or self._open.get("section")):
+            self.links.add(attributes(tag).get("href", ""))
 
     def _meta(self, tag: Tag) -> None:
         found = attributes(tag)

@@ -67,7 +67,7 @@ def read_html(content: MappedText, charset: str) -> Reading:
     outline = Outline()
     blocks = tuple(block for group, pieces in groups for block in _blocks(text.text, group, pieces, outline))
     metadata = _with_fields(page.metadata, text.text, [piece for _, pieces in groups for piece in pieces])
-    return Reading(text, blocks, outline.headings, metadata, page.title, notices=tuple(notices))
+    return Reading(text, blocks, outline.headings, metadata, page.title, notices=tuple(notices), links=page.links)
 
 
 def _group(page: Page, number: int, place: Place) -> _Group:

@@ -15,7 +15,7 @@ _COMMENT_END = re.compile(r"--!?>")
 # Their content is no markup; it ends at their own end tag only.
 RAW = frozenset({"script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"})
 _SOURCE_ATTRIBUTES = frozenset(
-    {"name", "property", "http-equiv", "content", "charset", "role", "hidden", "aria-hidden", "class"}
+    {"name", "property", "http-equiv", "content", "charset", "role", "hidden", "aria-hidden", "class", "href"}
 )
 _MAX_ENTITY_CHARS = 32
 _ENTITY = re.compile(r"&(?:\#[0-9]+|\#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]{1,31});?")

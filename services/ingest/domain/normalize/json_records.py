@@ -9,7 +9,7 @@ from services.ingest.domain.normalize.alignment import Damage
 from services.ingest.domain.normalize.decoding import replaced_notice
 from services.ingest.domain.normalize.lines import Lines, line_number
 from services.ingest.domain.normalize.mapping import Extractor
-from services.ingest.domain.normalize.metadata import Collector, clean
+from services.ingest.domain.normalize.metadata import Collector, clean, relational
 from services.ingest.domain.normalize.model import (
     REPLACEMENT,
     Block,
@@ -97,6 +97,8 @@ class JsonTree:
         self._text = text
         self._limit = limit
         self._stack: list[str] = []
+        # Key of the container that was entered last right below the root.
+        self._list = ""
         # Digits are kept as they are: a number of a million digits is nobody's attack.
         self._decoder = json.JSONDecoder(parse_int=str, parse_float=str)
         self.scalars = Collector()
@@ -131,12 +133,16 @@ class JsonTree:
             value, end = self._scalar(position)
             if self._stack == ["}"]:
                 self.scalars.add(key, value)
+            elif self._stack == ["}", "]"] and relational(self._list):
+                self.scalars.add(self._list, value)
             return Step("leaf", start, end, key), self._skip(end)
         end = self._atom(position)
         if end:
             return Step("small_map" if opener == "{" else "small_list", start, end, key), self._skip(end)
         if len(self._stack) >= MAX_DEPTH:
             raise too_deep(line_number(self._text, position))
+        if self._stack == ["}"]:
+            self._list = key
         self._stack.append(_CLOSERS[opener])
         return Step("map" if opener == "{" else "list", start, 0, key), self._skip(position + 1)
 

@@ -1,7 +1,7 @@
 """E-mail: headers and readable parts as one text, each piece mapped to the original bytes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from email.errors import MessageError
 from email.header import decode_header
 
@@ -9,6 +9,7 @@ from services.ingest.domain.normalize.decoding import Declared, Decoded, decode
 from services.ingest.domain.normalize.html_charset import declared_in_html
 from services.ingest.domain.normalize.html_text import read_html
 from services.ingest.domain.normalize.labels import PAIRING, STATEFUL, WIDE, codecs_of
+from services.ingest.domain.normalize.links import Links, plain_links
 from services.ingest.domain.normalize.mapping import RunBuilder
 from services.ingest.domain.normalize.metadata import Collector, clean
 from services.ingest.domain.normalize.mime import Mail, Part, mail_of
@@ -17,7 +18,9 @@ from services.ingest.domain.normalize.transfer import Transfer, decode_transfer
 
 _SHOWN = frozenset({"from", "to", "cc", "date", "subject"})
 _METADATA = (*sorted(_SHOWN), "message-id", "in-reply-to", "references", "reply-to", "sender", "keywords", "list-id",
-             "organization", "supersedes", "obsoletes")  # fmt: skip
+             "organization", "supersedes", "superseded-by", "obsoletes", "obsoleted-by", "replaces", "replaced-by",
+             "updates", "requires", "implements", "see-also", "effective", "effective-date", "effective-from",
+             "valid-from", "in-force-since", "version", "family", "review-date", "expires", "withdrawn-on")  # fmt: skip
 _NAMES = {"message-id": "Message-ID", "list-id": "List-ID"}
 _HEADER = re.compile(
     r"(?:^|(?<=\r))([A-Za-z][A-Za-z0-9-]*)[ \t]*:[ \t]*((?:[^\r\n]|(?>\r\n|\n|\r)(?=[ \t]))*+)", re.MULTILINE
@@ -86,6 +89,7 @@ class _MailReader:
         self._builder = RunBuilder()
         self._notices: list[str] = []
         self._left_out: list[str] = []
+        self._links = Links()
 
     def read(self) -> Reading:
         metadata = self._metadata()
@@ -106,7 +110,7 @@ class _MailReader:
         context = summary[:_CONTEXT_CHARS] if end > _CONTEXT_CHARS else ""
         blocks = (Block(BlockKind.RECORD, 0, end, (), context),) if end else ()
         title = values.get("Subject", "")
-        return Reading(content, blocks, (), metadata, title, "informal", tuple(self._notices))
+        return Reading(content, blocks, (), metadata, title, "informal", tuple(self._notices), self._links.all())
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         collector = Collector()
@@ -170,8 +174,12 @@ class _MailReader:
             inner = (Declared("meta tag", declared_in_html(data)),) if part.media_type == "text/html" else ()
             decoded = decode(data, (Declared("part", part.charset), *inner))
             content = self._mapped(decoded, transfer, data)
+            links: Iterable[str] = plain_links(content.text)
             if part.media_type == "text/html":
-                content = read_html(content, self.charset).content
+                page = read_html(content, self.charset)
+                content, links = page.content, page.links
+            for link in links:
+                self._links.add(link)
         except ValueError as error:
             self._notices.append(f"the {part.media_type} part at byte {part.start} wasn't read: {error}")
             return False

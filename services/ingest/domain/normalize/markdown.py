@@ -8,6 +8,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from services.ingest.domain.normalize.lines import Lines
+from services.ingest.domain.normalize.links import links_of, markdown_links
 from services.ingest.domain.normalize.markdown_rules import prose, table
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Reading
 from services.ingest.domain.normalize.outline import Outline
@@ -60,7 +61,8 @@ def read_markdown(content: MappedText) -> Reading:
     reader = _MarkdownReader(text, preamble)
     blocks = tuple(reader.blocks())
     metadata, notices = (preamble.metadata, preamble.notices) if preamble else ((), ())
-    return Reading(content, blocks, reader.outline.headings, metadata, notices=notices)
+    links = links_of(markdown_links(text, blocks))
+    return Reading(content, blocks, reader.outline.headings, metadata, notices=notices, links=links)
 
 
 class _MarkdownReader:

@@ -74,6 +74,7 @@ class Reading:
     title: str = ""
     form: Form = "text"
     notices: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +91,4 @@ class Normalized:
     headings: tuple[str, ...]
     metadata: Pairs
     notices: tuple[str, ...]
+    links: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from services.ingest.domain.normalize.lines import LINE_END
+from services.ingest.domain.normalize.links import links_of, plain_links
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Reading
 from services.ingest.domain.normalize.preamble import header_block
 
@@ -25,8 +26,10 @@ def read_plain(content: MappedText) -> Reading:
     """
     header = header_block(content.text, any_names=False)
     if not header:
-        return Reading(content, paragraphs(content.text))
-    return Reading(content, (*header.blocks, *paragraphs(content.text, header.body)), metadata=header.metadata)
+        return Reading(content, paragraphs(content.text), links=links_of(plain_links(content.text)))
+    links = links_of(plain_links(content.text[header.body :]))
+    blocks = (*header.blocks, *paragraphs(content.text, header.body))
+    return Reading(content, blocks, metadata=header.metadata, links=links)
 
 
 def paragraphs(text: str, start: int = 0) -> tuple[Block, ...]:

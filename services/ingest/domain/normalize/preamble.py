@@ -26,7 +26,10 @@ _HEADER_NAMES = frozenset(
         "title", "author", "authors", "date", "status", "version", "created", "updated", "subject", "from", "to", "pep",
         "supersedes", "superseded-by", "replaces", "obsoletes", "obsoleted-by", "updates", "requires", "category",
         "last-modified", "post-history", "published", "effective", "effective-date", "valid-from", "review", "owner",
-        "document", "doc-id", "id", "type", "message-id", "approved", "expires", "series",
+        "document", "doc-id", "id", "type", "message-id", "approved", "expires", "series", "replaced-by", "updated-by",
+        "implements", "see-also", "derived-from", "contradicts", "amends", "amended-by", "is-version-of", "effective-from",
+        "effective-at", "in-force-since", "withdrawn", "withdrawn-on", "deprecated", "retired", "review-by", "review-date",
+        "next-review", "valid-until", "expiry", "expiry-date", "family", "class",
     }
 )  # fmt: skip
 

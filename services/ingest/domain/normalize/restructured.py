@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from services.ingest.domain.normalize.lines import Lines
+from services.ingest.domain.normalize.links import links_of, restructured_links
 from services.ingest.domain.normalize.metadata import Collector
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Pairs, Reading
 from services.ingest.domain.normalize.outline import Outline
@@ -43,7 +44,8 @@ def read_restructured(content: MappedText) -> Reading:
     """
     reader = _Reader(content.text)
     blocks = tuple(reader.blocks())
-    return Reading(content, blocks, reader.outline.headings, reader.metadata)
+    links = links_of(restructured_links(content.text, blocks))
+    return Reading(content, blocks, reader.outline.headings, reader.metadata, links=links)
 
 
 class _Reader:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from services.ingest.domain.normalize.lines import line_number
-from services.ingest.domain.normalize.metadata import Collector, clean
+from services.ingest.domain.normalize.metadata import Collector, clean, relational
 from services.ingest.domain.normalize.model import Block, InvalidDocument, MappedText, Pairs, Reading
 from services.ingest.domain.normalize.records import MAX_DEPTH, Step, clip, split, too_deep
 
@@ -132,12 +132,16 @@ class YamlTree:
             self._stack[-1].key = None
 
     def _collect(self, key: str, value: str) -> None:
-        if len(self._stack) > 1 and not self._nested:
+        if len(self._stack) > 1 and not (self._nested or self._lists_documents()):
             return
         names = [frame.key or "" for frame in self._stack[:-1]]
         # A list of mappings has no one value for a name.
         if self._stack and all(names):
             self.scalars.add(".".join([*names, key] if key else names), value)
+
+    def _lists_documents(self) -> bool:
+        """Whether the scalar at hand is one of the documents that a key of the root names."""
+        return len(self._stack) == 2 and not self._stack[1].mapping and relational(self._stack[0].key or "")
 
     def _take_key(self, parent: _Open, event: _Event) -> None:
         end = event.end
