@@ -91,8 +91,8 @@ class KeywordChange:
 
     Attributes:
         document_id: Document whose records are replaced.
-        revision: Revision whose records are replaced; `EVERY_REVISION` to delete those of all.
-        records: Records to add, each of that revision and of a kind in `kinds`; empty to only delete.
+        revision: Revision whose records are replaced; `EVERY_REVISION` for those of all.
+        records: Records to add, each of what is replaced and of a kind in `kinds`; empty to only delete.
         kinds: Kinds that are deleted first.
     """
 
@@ -108,8 +108,8 @@ class VectorChange:
 
     Attributes:
         document_id: Document whose records are replaced.
-        revision: Revision whose records are replaced; `EVERY_REVISION` to delete those of all.
-        records: Records to add, each of that revision and of a kind in `kinds`; empty to only delete.
+        revision: Revision whose records are replaced; `EVERY_REVISION` for those of all.
+        records: Records to add, each of what is replaced and of a kind in `kinds`; empty to only delete.
         vectors: float32[n, d], row i belongs to records[i]; of any length but zero, finite. None where n = 0.
         kinds: Kinds that are deleted first.
     """
