@@ -219,9 +219,9 @@ class TantivyIndex:
         return [Query.term_query(self._schema, "current", _PAST, "basic")]
 
     def _range(self, name: str, *, above: int | None = None, up_to: int | None = None) -> Any:
-        return Query.range_query(
-            self._schema, name, FieldType.Integer, lower_bound=above, upper_bound=up_to, include_lower=False
-        )
+        if above is None:
+            return Query.range_query(self._schema, name, FieldType.Integer, upper_bound=up_to)
+        return Query.range_query(self._schema, name, FieldType.Integer, lower_bound=above, include_lower=False)
 
     def _any_of(self, name: str, values: Sequence[str]) -> Any:
         if len(values) == 1:
