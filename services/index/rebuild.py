@@ -97,16 +97,22 @@ class LaneRebuilder:
 
     async def _check(self, crate_id: str, generation: Generation) -> None:
         start = generation.start
-        filled = bool(await self._tables.shown(crate_id, start.generation, 0, 1))
         keyword = await self._keyword_lanes.open(crate_id, start.generation)
-        if await _lost(keyword, generation.lane_position, filled=filled):
+        if await self._lost(crate_id, keyword, generation):
             await keyword.drop()
             await self._fill_keyword(await self._keyword_lanes.open(crate_id, start.generation), crate_id, generation)
         vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
-        if await _lost(vector, generation.lane_position, filled=filled):
+        if await self._lost(crate_id, vector, generation):
             await vector.drop()
             vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
             await self._fill_vector(vector, crate_id, generation)
+
+    async def _lost(self, crate_id: str, lane: Lane, generation: Generation) -> bool:
+        """Whether a lane is behind the rows, or empty although its position says otherwise."""
+        position, target = await lane.position(), generation.lane_position
+        if position != target or await lane.count(Kind.CHUNK):
+            return position < target
+        return bool(await self._tables.shown(crate_id, generation.start.generation, 0, 1))
 
     async def _fill_keyword(self, lane: KeywordLane, crate_id: str, generation: Generation) -> None:
         async for page in self._pages(crate_id, generation, "keyword"):
@@ -149,12 +155,6 @@ class LaneRebuilder:
             if event is not None:
                 await failures.record(self._bus, event, error)
             return ()
-
-
-async def _lost(lane: Lane, target: int, *, filled: bool) -> bool:
-    """Whether a lane is behind the rows, or empty although its position says otherwise."""
-    position = await lane.position()
-    return position < target or (position == target and filled and not await lane.count(Kind.CHUNK))
 
 
 async def _finish(lane: Lane, replace: Callable[[tuple[()], int], Awaitable[None]], position: int) -> None:

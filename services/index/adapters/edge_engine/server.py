@@ -96,7 +96,7 @@ class EngineServer:
         return {}
 
     async def _search(self, header: Header, body: bytes) -> Header:
-        search = Search(**{name: header[name] for name in SEARCH_FIELDS})
+        search = Search(**{name: header[name] for name in SEARCH_FIELDS if name in header})
         return {"hits": self._lane(header).search(np.frombuffer(body, dtype="<f4"), search)}
 
     async def _count(self, header: Header, _body: bytes) -> Header:
