@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from affidavit.embedder.v1 import embedder_events_pb2 as embedder_pb
 from affidavit.event.v1 import envelope_pb2 as event_pb
 from affidavit.index.v1 import index_events_pb2 as events_pb
 from affidavit.index.v1 import index_service_pb2 as service_pb
+from affidavit.index.v1 import living_pb2 as living_pb
 from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
 from affidavit.ingest.v1 import settings_pb2 as settings_pb
 from google.protobuf.message import Message
@@ -30,7 +32,7 @@ from services.index.domain.content import (
 from services.index.domain.documents import Embedded, Erased, Ingested, Retired
 from services.index.domain.force import Force, instant
 from services.index.domain.generations import Generation, GenerationEnd, GenerationStart, GenerationStatus
-from services.index.domain.records import Form, Kind, LaneFilter, LaneHit, TermStatistics
+from services.index.domain.records import Form, Kind, LaneFilter, LaneHit, Reach, TermStatistics
 from services.index.domain.requests import parse_page_token
 
 DOC = "c" * 32
@@ -351,3 +353,25 @@ def test_only_a_generation_that_serves_counts_records() -> None:
     ]
     assert reply.generations[0].started_at.ToDatetime(tzinfo=UTC) == NOON
     assert (reply.generations[0].model_id, reply.generations[0].dimension) == ("m", 3)
+
+
+def test_reaches_are_read() -> None:
+    assert [replies.reach(value) for value in living_pb.Reach.values()] == [
+        Reach.CURRENT,
+        Reach.CURRENT,
+        Reach.IN_FORCE,
+        Reach.EVERY,
+    ]
+    with pytest.raises(ValueError, match="reach is 9"):
+        replies.reach(cast("living_pb.Reach.ValueType", 9))
+
+
+def test_an_instant_is_read_to_the_microsecond_and_is_now_where_none_is_named() -> None:
+    moment = living_pb.Moment()
+    assert replies.as_of(moment, NOON) == instant(NOON)
+    moment.as_of.FromDatetime(datetime(1950, 1, 1, tzinfo=UTC))
+    moment.as_of.nanos = 1_999
+    assert replies.as_of(moment, NOON) == instant(datetime(1950, 1, 1, 0, 0, 0, 1, tzinfo=UTC))
+    moment.as_of.nanos = 10**9
+    with pytest.raises(ValueError, match="between the years 1 and 9999"):
+        replies.as_of(moment, NOON)
