@@ -27,7 +27,16 @@ from services.index.adapters.vector_engine_process import VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLane, EdgeVectorLanes
 from services.index.domain.analysis import analyse_text
 from services.index.domain.force import Force
-from services.index.domain.records import Form, KeywordChange, KeywordRecord, Kind, LaneFilter, Record, VectorChange
+from services.index.domain.records import (
+    Form,
+    KeywordChange,
+    KeywordRecord,
+    Kind,
+    LaneFilter,
+    Reach,
+    Record,
+    VectorChange,
+)
 
 DIMENSION = 384
 CHUNKS_PER_DOCUMENT = 10
@@ -36,12 +45,22 @@ VOCABULARY = 50_000
 DOCUMENTS_PER_BATCH = 100
 LIMIT = 100
 _ALWAYS = Force(effective_from=0, position=1)
+_PAST = Force(effective_from=0, in_force_until=100, position=1, current=False)
 
 FILTERS = {
     "kind only": LaneFilter(),
     "9 of 10 pass": LaneFilter(forms=(Form.TEXT, Form.STRUCTURED)),
     "1 of 10 passes": LaneFilter(source_domains=("domain-3",)),
     "50 documents": LaneFilter(document_ids=tuple(f"{n:032x}" for n in range(50))),
+    "in force": LaneFilter(reach=Reach.IN_FORCE, as_of=1_000),
+    "in force, at a position": LaneFilter(reach=Reach.IN_FORCE, as_of=1_000, at=1_000),
+    "2,000 revisions listed": LaneFilter(
+        reach=Reach.IN_FORCE,
+        as_of=1_000,
+        at=1_000,
+        also=tuple((f"{n:032x}", 1) for n in range(7, 20_000, 20)),
+        without=tuple((f"{n:032x}", 1) for n in range(1_000)),
+    ),
 }
 
 
@@ -237,7 +256,9 @@ async def _real_text(lanes: Lanes) -> None:
 
 def _record(number: int, ordinal: int) -> Record:
     form = Form.INFORMAL if number % 10 == 0 else Form.TEXT
-    return Record(f"{number:032x}", 1, ordinal, Kind.CHUNK, form, f"domain-{number % 10}", _ALWAYS)
+    return Record(
+        f"{number:032x}", 1, ordinal, Kind.CHUNK, form, f"domain-{number % 10}", _PAST if number % 20 == 7 else _ALWAYS
+    )
 
 
 def _peak_mib(pid: int) -> float:
