@@ -120,6 +120,17 @@ def key(revision: int, ordinal: int, document: str = DOC) -> ChunkKey:
     return ChunkKey(document_id=document, revision=revision, ordinal=ordinal)
 
 
+async def test_tables_of_an_older_release_are_filled_from_the_log_anew(
+    context_for: Callable[[str], Awaitable[Context]],
+) -> None:
+    context = await context_for("index")
+    old = await context.database(MIGRATIONS[:2])
+    await old.pool.execute("insert into documents values ('main', 'd', 'searchable', 1, 'x', 1, 'x', 1, false, 0)")
+    await old.pool.execute("insert into positions values ('lanes', 9, $1)", INCARNATION)
+    rows = Rows(await context.database(MIGRATIONS))
+    assert (await rows.count("documents"), await rows.tables.position()) == (0, 0)
+
+
 async def test_an_empty_schema_stands_at_zero(rows: Rows) -> None:
     assert await rows.tables.position() == 0
     assert await rows.reader.position() == 0

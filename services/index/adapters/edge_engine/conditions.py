@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import qdrant_edge as edge
@@ -81,6 +82,7 @@ def force_payload(kind: str, form: str, force: StoredForce) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=20_000)
 def revision_key(document_id: str, revision: int) -> int:
     """One number for document and revision."""
     # Of 63 bits, since the engine's integers have a sign.
