@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from services.index.changes import LaneChanges, Moved, lane_changes
 from services.index.codec import facts as codec
 from services.index.domain.content import CrateRows, Signal
-from services.index.domain.documents import Embedded, Erased, Fact, Ingested, Plan, Retired, plan
+from services.index.domain.documents import Embedded, Erased, Fact, Ingested, Retired, plan
+from services.index.domain.force import Force
 from services.index.domain.generations import (
     FIRST_GENERATION,
     Generation,
@@ -18,10 +20,10 @@ from services.index.domain.generations import (
     advance,
     named,
 )
-from services.index.domain.records import KeywordChange, VectorChange
+from services.index.domain.records import RevisionKey
 from services.index.gate import Gate
-from services.index.loading import Loaded, Loader
-from services.index.ports import KeywordLanes, ModelCatalogue, Tables, VectorLanes
+from services.index.loading import Loaded, Loader, keyword_records
+from services.index.ports import Forces, KeywordLane, KeywordLanes, ModelCatalogue, Tables, VectorLane, VectorLanes
 from services.kernel import retries, telemetry
 from services.kernel.bus import Bus, LogReader
 from services.kernel.envelope import Event
@@ -48,21 +50,11 @@ _SHARE = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _LaneChanges:
-    """What one generation's lanes get from a batch."""
-
-    crate_id: str
-    generation: Generation
-    keyword: tuple[KeywordChange, ...]
-    vector: tuple[VectorChange, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Prepared:
     """What a batch writes for one crate."""
 
     rows: CrateRows
-    lanes: tuple[_LaneChanges, ...]
+    lanes: tuple[LaneChanges, ...]
 
 
 class SignalSender:
@@ -127,7 +119,7 @@ class GenerationStarter:
             Unavailable: When the embedder or the log doesn't answer.
         """
         last = await self._bus.last(crate=event.crate, service="index", aggregate=GENERATIONS)
-        known = codec.fact(last.message, last.position) if last else None
+        known = codec.fact(last.message, last.position, last.time) if last else None
         if known is None:
             model = await self._models.embedding_model(event.crate)
             start = GenerationStart(
@@ -155,7 +147,7 @@ class LaneProjection:
     """Applies facts in log order: first both lanes, durably, then rows and position in one transaction.
 
     A crash in between leaves the lanes ahead of the rows. Searches check every hit against the rows, and the batch
-    comes again, cut at another place perhaps: both ends of a document's story are the same however it is cut.
+    comes again, cut at another place perhaps: what the lanes hold afterwards is the same however it is cut.
     """
 
     def __init__(
@@ -164,6 +156,7 @@ class LaneProjection:
         log: LogReader,
         loader: Loader,
         tables: Tables,
+        forces: Forces,
         keyword_lanes: KeywordLanes,
         vector_lanes: VectorLanes,
         gate: Gate,
@@ -176,6 +169,7 @@ class LaneProjection:
         self._log = log
         self._loader = loader
         self._tables = tables
+        self._forces = forces
         self._keyword_lanes = keyword_lanes
         self._vector_lanes = vector_lanes
         self._gate = gate
@@ -234,7 +228,7 @@ class LaneProjection:
         await asyncio.sleep(max(0.0, self._next_write - _now()))
 
     async def _prepare(self, crate_id: str, events: Sequence[Event]) -> _Prepared:
-        read = [(event, codec.fact(event.message, event.place)) for event in events]
+        read = [(event, codec.fact(event.message, event.place, event.time)) for event in events]
         generation_facts = [fact for _, fact in read if isinstance(fact, GenerationStart | GenerationEnd)]
         generations = advance(await self._tables.generations(crate_id), generation_facts)
         facts = {fact: event for event, fact in read if isinstance(fact, Ingested | Embedded | Retired | Erased)}
@@ -244,20 +238,51 @@ class LaneProjection:
         )
         while True:
             made = plan(states, facts)
-            loaded = await self._loader.load(crate_id, made)
+            forces = await self._forces.after(crate_id, made)
+            loaded = await self._loader.load(crate_id, made, forces)
             if not loaded.failures:
                 break
             for fact, failure in loaded.failures:
                 await self._give_up(facts.pop(fact), failure)
-        lanes = tuple(_lane_changes(crate_id, generations, made, loaded))
+        again = await self._lanes_had(crate_id, generations, events[0].place) if forces else False
+        moved = await self._moved(crate_id, forces, loaded, again=again)
+        lanes = tuple(lane_changes(crate_id, generations, made, loaded, moved))
         rows = CrateRows(
             crate_id=crate_id,
             plan=made,
             contents=loaded.contents,
+            forces={
+                **{key: forces[key] for key in loaded.contents},
+                **{(each.shown.fact.document_id, each.shown.fact.revision): each.shown.force for each in moved},
+            },
             generations=tuple(generation_facts),
             lanes_changed=tuple(changes.generation.start.generation for changes in lanes),
         )
         return _Prepared(rows=rows, lanes=lanes)
+
+    async def _moved(
+        self, crate_id: str, forces: Mapping[RevisionKey, Force], loaded: Loaded, *, again: bool
+    ) -> list[Moved]:
+        """Revisions that aren't loaded anew but count at other times than the rows have; all of them for `again`."""
+        others = [key for key in forces if key not in loaded.contents]
+        moved = []
+        for shown in await self._tables.shown_of(crate_id, others) if others else ():
+            force = forces[shown.fact.document_id, shown.fact.revision]
+            if again or force != shown.force:
+                after = replace(shown, force=force)
+                has_chunks = bool(shown.fact.record_count)
+                records = await keyword_records(self._tables, crate_id, after) if has_chunks else None
+                moved.append(Moved(shown=after, keyword=records))
+        return moved
+
+    async def _lanes_had(self, crate_id: str, generations: Sequence[Generation], first: int) -> bool:
+        """Whether a lane has applied something of this batch before, so that the rows don't tell what it holds."""
+        for generation in generations:
+            if generation.status is not GenerationStatus.FAILED:
+                for lane in await self._lanes(crate_id, generation):
+                    if await lane.position() >= first:
+                        return True
+        return False
 
     async def _drop_misfits(self, facts: dict[Fact, Event], generations: Sequence[Generation]) -> None:
         for fact in [fact for fact in facts if isinstance(fact, Embedded)]:
@@ -277,11 +302,16 @@ class LaneProjection:
         telemetry.failed(self._log.role, event, failure, final=True)
         await self._failures.record(event, failure)
 
-    async def _write_lanes(self, changes: _LaneChanges, position: int) -> None:
-        start = changes.generation.start
-        keyword = await self._keyword_lanes.open(changes.crate_id, start.generation)
-        vector = await self._vector_lanes.open(changes.crate_id, start.generation, start.dimension)
+    async def _write_lanes(self, changes: LaneChanges, position: int) -> None:
+        keyword, vector = await self._lanes(changes.crate_id, changes.generation)
         await asyncio.gather(keyword.replace(changes.keyword, position), vector.replace(changes.vector, position))
+
+    async def _lanes(self, crate_id: str, generation: Generation) -> tuple[KeywordLane, VectorLane]:
+        start = generation.start
+        return (
+            await self._keyword_lanes.open(crate_id, start.generation),
+            await self._vector_lanes.open(crate_id, start.generation, start.dimension),
+        )
 
 
 def _now() -> float:
@@ -309,25 +339,6 @@ def batches(events: Sequence[Event], most_records: int) -> Iterator[Sequence[Eve
         records += count
     if part:
         yield part
-
-
-def _lane_changes(
-    crate_id: str, generations: Sequence[Generation], made: Plan, loaded: Loaded
-) -> Iterator[_LaneChanges]:
-    for generation in generations:
-        if generation.status is GenerationStatus.FAILED:
-            continue
-        mine = {fact.document_id for fact in made.shown if fact.generation == generation.start.generation}
-        gone = made.hidden
-        keyword = [change for change in loaded.keyword if change.document_id in mine]
-        vector = [change for change in loaded.vector if change.document_id in mine]
-        if gone or keyword:
-            yield _LaneChanges(
-                crate_id=crate_id,
-                generation=generation,
-                keyword=(*(KeywordChange(document_id) for document_id in gone), *keyword),
-                vector=(*(VectorChange(document_id) for document_id in gone), *vector),
-            )
 
 
 def _misfit(fact: Embedded, generation: Generation | None) -> str:

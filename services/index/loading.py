@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 from services.index.codec import packs as codec
 from services.index.domain import build
-from services.index.domain.content import Description, RevisionContent
+from services.index.domain.content import Description, RevisionContent, ShownRevision
 from services.index.domain.documents import Embedded, Plan
-from services.index.domain.records import KeywordChange, VectorChange
+from services.index.domain.force import Force
+from services.index.domain.records import KeywordChange, RevisionKey, VectorChange
+from services.index.ports import Tables
 from services.kernel.errors import Corrupt, Failure, NotFound
 from services.kernel.packs import PackStore
 
@@ -26,12 +28,12 @@ class Loaded:
 
     Attributes:
         contents: Content of stored revisions, by document and revision.
-        keyword: Replacements in the keyword lane, of the revisions that are shown.
+        keyword: Replacements in the keyword lane, of revisions with chunks.
         vector: Replacements in the vector lane, of the same.
         failures: Facts whose packs can't be used, and why.
     """
 
-    contents: dict[tuple[str, int], RevisionContent] = field(default_factory=dict)
+    contents: dict[RevisionKey, RevisionContent] = field(default_factory=dict)
     keyword: list[KeywordChange] = field(default_factory=list)
     vector: list[VectorChange] = field(default_factory=list)
     failures: list[tuple[Embedded, Failure]] = field(default_factory=list)
@@ -40,7 +42,7 @@ class Loaded:
 @dataclass(slots=True)
 class _Parts:
     fact: Embedded
-    shown: bool
+    force: Force
     chunks: Mapping[str, bytes]
     vectors: Mapping[str, bytes]
 
@@ -52,12 +54,13 @@ class Loader:
         self._packs = packs
         self._reads = asyncio.Semaphore(_READS)
 
-    async def load(self, crate_id: str, plan: Plan) -> Loaded:
+    async def load(self, crate_id: str, plan: Plan, forces: Mapping[RevisionKey, Force]) -> Loaded:
         """Load a plan's revisions.
 
         Args:
             crate_id: Crate.
-            plan: Its `stored` and `shown` are loaded.
+            plan: Its `stored` are loaded.
+            forces: When each of these counts.
 
         Returns:
             Rows and changes, and the facts that could not be loaded.
@@ -65,24 +68,19 @@ class Loader:
         Raises:
             Unavailable: When the pack store doesn't answer.
         """
-        shown = {(fact.document_id, fact.revision, fact.settings_digest) for fact in plan.shown}
         found = await asyncio.gather(
-            *(
-                self._read(crate_id, fact, shown=(fact.document_id, fact.revision, fact.settings_digest) in shown)
-                for fact in plan.stored
-            )
+            *(self._read(crate_id, fact, forces[fact.document_id, fact.revision]) for fact in plan.stored)
         )
         if not found:
             return Loaded()
         return await asyncio.to_thread(_assemble, found)
 
-    async def vectors(self, crate_id: str, fact: Embedded, description: Description) -> VectorChange:
+    async def vectors(self, crate_id: str, shown: ShownRevision) -> VectorChange:
         """Load the vector records of one revision.
 
         Args:
             crate_id: Crate.
-            fact: What made it searchable.
-            description: What is told about its original.
+            shown: What the rows know about it.
 
         Returns:
             The replacement in the vector lane.
@@ -92,21 +90,42 @@ class Loader:
             Corrupt: When its pack isn't what was written.
         """
         async with self._reads:
-            parts = await self._packs.read(_prefix(crate_id, fact, _VECTORS_STEP), fact.vectors_pack)
-        return await asyncio.to_thread(_vector_change, fact, description, parts)
+            parts = await self._packs.read(_prefix(crate_id, shown.fact, _VECTORS_STEP), shown.fact.vectors_pack)
+        return await asyncio.to_thread(_vector_change, shown, parts)
 
-    async def _read(self, crate_id: str, fact: Embedded, *, shown: bool) -> _Parts | tuple[Embedded, Failure]:
+    async def _read(self, crate_id: str, fact: Embedded, force: Force) -> _Parts | tuple[Embedded, Failure]:
         if not fact.record_count:
-            return _Parts(fact, shown, {}, {})
+            return _Parts(fact, force, {}, {})
         try:
             async with self._reads:
                 chunks = await self._packs.read(_prefix(crate_id, fact, _CHUNKS_STEP), fact.chunks_pack)
-                vectors = {}
-                if shown:
-                    vectors = await self._packs.read(_prefix(crate_id, fact, _VECTORS_STEP), fact.vectors_pack)
+                vectors = await self._packs.read(_prefix(crate_id, fact, _VECTORS_STEP), fact.vectors_pack)
         except (NotFound, Corrupt) as error:
             return fact, error
-        return _Parts(fact, shown, chunks, vectors)
+        return _Parts(fact, force, chunks, vectors)
+
+
+async def keyword_records(tables: Tables, crate_id: str, shown: ShownRevision) -> KeywordChange:
+    """Build the keyword records of a stored revision from its rows.
+
+    Args:
+        tables: Where its chunks are.
+        crate_id: Crate.
+        shown: The revision, with chunks.
+
+    Returns:
+        The replacement in the keyword lane.
+
+    Raises:
+        Unavailable: When the tables don't answer.
+    """
+    rows = await tables.chunks_of(crate_id, shown.fact.document_id, shown.fact.revision)
+    return await asyncio.to_thread(_keyword_change, shown, rows)
+
+
+def _keyword_change(shown: ShownRevision, rows: Sequence[bytes]) -> KeywordChange:
+    chunks = [codec.chunk_content(row) for row in rows]
+    return build.keyword_change(shown.fact, shown.description, chunks, shown.force)
 
 
 def _prefix(crate_id: str, fact: Embedded, step: str) -> str:
@@ -142,25 +161,24 @@ def _add(loaded: Loaded, parts: _Parts) -> None:
         raise Corrupt(
             f"{_name(fact)} has {fact.record_count} vectors but its chunks pack holds {len(chunks)} chunks: {_ADVICE}"
         )
-    terms: tuple[str, ...] = ()
-    if parts.shown:
-        vector = _vector_change(fact, description, parts.vectors)
-        parts.vectors = {}
-        keyword = build.keyword_change(fact, description, chunks)
-        loaded.vector.append(vector)
-        loaded.keyword.append(keyword)
-        terms = tuple(build.distinct_terms(record) for record in keyword.records[:-1])
+    vector = _vector_change(ShownRevision(fact=fact, description=description, force=parts.force), parts.vectors)
+    parts.vectors = {}
+    keyword = build.keyword_change(fact, description, chunks, parts.force)
+    loaded.vector.append(vector)
+    loaded.keyword.append(keyword)
     loaded.contents[key] = RevisionContent(
-        description=description, chunks=tuple(chunk.encoded for chunk in chunks), terms=terms
+        description=description,
+        chunks=tuple(chunk.encoded for chunk in chunks),
+        terms=tuple(build.distinct_terms(record) for record in keyword.records[:-1]),
     )
 
 
-def _vector_change(fact: Embedded, description: Description, parts: Mapping[str, bytes]) -> VectorChange:
+def _vector_change(shown: ShownRevision, parts: Mapping[str, bytes]) -> VectorChange:
     try:
-        rows = codec.vectors(parts, fact)
+        rows = codec.vectors(parts, shown.fact)
     except ValueError as error:
-        raise _corrupt(fact, _VECTORS_STEP, error) from error
-    return build.vector_change(fact, description, rows)
+        raise _corrupt(shown.fact, _VECTORS_STEP, error) from error
+    return build.vector_change(shown.fact, shown.description, rows, shown.force)
 
 
 def _corrupt(fact: Embedded, step: str, error: ValueError) -> Corrupt:

@@ -18,6 +18,7 @@ from services.index.adapters.tables_postgres import PostgresTables
 from services.index.adapters.vector_engine_process import VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLanes
 from services.index.domain.generations import Generation, GenerationStatus
+from services.index.forces import NoDifferences, SuccessionForces
 from services.index.gate import Gate
 from services.index.handlers import PROJECTION_EVENTS, GenerationStarter, LaneProjection, SignalSender
 from services.index.loading import Loader
@@ -28,6 +29,7 @@ from services.kernel.bus import Bus, LogReader
 from services.kernel.db import Database
 from services.kernel.digests import Rows
 from services.kernel.failures import Failures, LoggedFailures
+from services.kernel.ids import utc_now
 from services.kernel.packs import PackStore
 from services.kernel.projections import Projection
 from services.kernel.replay import ReplayContext, Replica, RowSource
@@ -170,7 +172,7 @@ async def replica(context: ReplayContext) -> Replica:
 def lanes_in_use(
     settings: NodeSettings, database: Database, folder: Path
 ) -> tuple[Mapping[str, Callable[[], Rows]], Callable[[], Awaitable[None]]]:
-    """Both lanes of a node as rows.
+    """Both lanes of a node as rows that other histories with the same outcome share.
 
     Args:
         settings: The node's.
@@ -180,16 +182,16 @@ def lanes_in_use(
     Returns:
         What reads each lane, by name, and what to call at the end.
     """
-    return _lane_rows(settings, PostgresTables(database=database, incarnation=b""), folder)
+    return _lane_rows(settings, PostgresTables(database=database, incarnation=b""), folder, portable=True)
 
 
 def _lane_rows(
-    settings: NodeSettings, tables: PostgresTables, folder: Path
+    settings: NodeSettings, tables: PostgresTables, folder: Path, *, portable: bool = False
 ) -> tuple[Mapping[str, Callable[[], Rows]], Callable[[], Awaitable[None]]]:
     root = IndexSettings(data_dir=settings.data_dir).lanes
     # A running node's engine is the only one that may open its lanes.
     idle = VectorEngineProcess(root=root, runtime_dir=folder)
-    return _rows_of(LaneRows(root=root, engine=served_engine(root) or idle), tables), idle.stop
+    return _rows_of(LaneRows(root=root, engine=served_engine(root) or idle, portable=portable), tables), idle.stop
 
 
 def _rows_of(rows: LaneRows, tables: PostgresTables) -> Mapping[str, Callable[[], Rows]]:
@@ -224,6 +226,7 @@ def _projection(
         log=parts.log,
         loader=parts.loader,
         tables=parts.tables,
+        forces=SuccessionForces(tables=parts.tables),
         keyword_lanes=parts.keyword_lanes,
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,
@@ -250,9 +253,11 @@ def _rebuilder(parts: _Parts, bus: Bus) -> LaneRebuilder:
 def _servicer(parts: _Parts, scrubber: Scrubber) -> IndexServicer:
     return IndexServicer(
         reader=parts.reader,
+        past=NoDifferences(),
         keyword_lanes=parts.keyword_lanes,
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,
         scrubber=scrubber,
         incarnation=parts.log.incarnation(),
+        clock=utc_now,
     )

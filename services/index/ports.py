@@ -1,6 +1,7 @@
 """What the index service needs from its two lanes, its tables and the embedder.
 
-A lane holds the records of one generation of one crate. All its methods raise the outcomes of `services.kernel.errors`:
+A lane holds the records of one generation of one crate, those of every revision that was embedded and not erased, each
+with the time in which it counts. All its methods raise the outcomes of `services.kernel.errors`:
 Unavailable when the engine can't answer, Corrupt when its data isn't readable, Rejected for input it can never take.
 
 Both lanes keep the log position that they have applied beside their data. A projection may hand the same or an older
@@ -9,7 +10,7 @@ batch in again after a crash; such a batch changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from services.index.domain.content import (
     ChunkKey,
     CrateRows,
+    Differences,
     Fetched,
     RecordCounts,
     RevisionPage,
@@ -25,16 +27,21 @@ from services.index.domain.content import (
     Signal,
     Standing,
 )
-from services.index.domain.documents import DocumentState
+from services.index.domain.documents import DocumentState, Plan
+from services.index.domain.force import Force
 from services.index.domain.generations import EmbeddingModel, Generation
 from services.index.domain.records import (
+    ForceChange,
     KeywordChange,
     Kind,
     LaneFilter,
     LaneHit,
+    Reach,
+    RevisionKey,
     TermStatistics,
     VectorChange,
 )
+from services.index.domain.succession import KnownRevision
 
 
 class Lane(Protocol):
@@ -63,7 +70,8 @@ class KeywordLane(Lane, Protocol):
         """Apply a batch in order; durable and visible as a whole on return, never in part.
 
         Args:
-            changes: Replacements in log order. With none, only the position moves (durable at the next flush).
+            changes: Replacements in log order. With none, only the position moves (durable at the next flush). The
+                engine can't change a record, so a revision that counts at other times comes as a whole.
             position: KNOWLEDGE position that this batch completes. At or below `position()`, nothing happens.
         """
 
@@ -89,12 +97,13 @@ class KeywordLane(Lane, Protocol):
             At most `limit` hits in the order of `records.hit_order`; none for no terms.
         """
 
-    async def term_statistics(self, terms: Sequence[str], kind: Kind) -> TermStatistics:
+    async def term_statistics(self, terms: Sequence[str], kind: Kind, reach: Reach = Reach.CURRENT) -> TermStatistics:
         """Count live records of a kind, and those that hold each term.
 
         Args:
             terms: Analysed terms, in any order, repeats allowed.
             kind: Level to count.
+            reach: `CURRENT` counts records of current revisions alone, any other one those of all revisions.
 
         Returns:
             Exact counts, without deleted records.
@@ -104,11 +113,11 @@ class KeywordLane(Lane, Protocol):
 class VectorLane(Lane, Protocol):
     """Cosine similarity over float32 vectors of one dimension."""
 
-    async def replace(self, changes: Sequence[VectorChange], position: int) -> None:
-        """Apply a batch in order; durable on return, and each document's replacement becomes visible in one step.
+    async def replace(self, changes: Sequence[VectorChange | ForceChange], position: int) -> None:
+        """Apply a batch in order; durable on return, and each revision's replacement becomes visible in one step.
 
         Args:
-            changes: Replacements in log order. With none, only the position moves (durable at the next flush).
+            changes: Changes in log order. With none, only the position moves (durable at the next flush).
             position: KNOWLEDGE position that this batch completes. At or below `position()`, nothing happens.
 
         Raises:
@@ -195,6 +204,9 @@ class Tables(Protocol):
             Those that are known, by document id.
         """
 
+    async def known_revisions(self, crate_id: str, document_ids: Sequence[str]) -> dict[str, tuple[KnownRevision, ...]]:
+        """All revisions of some documents, by document id; documents without any are left out."""
+
     async def generations(self, crate_id: str) -> tuple[Generation, ...]:
         """The generations of a crate, by number."""
 
@@ -217,7 +229,7 @@ class Tables(Protocol):
         """Crates that have a generation, sorted."""
 
     async def shown(self, crate_id: str, generation: int, after: int, limit: int) -> tuple[ShownRevision, ...]:
-        """Searchable revisions with chunks, by the position that made them searchable.
+        """Stored revisions with chunks, by the position that made them searchable.
 
         Args:
             crate_id: Crate.
@@ -226,11 +238,14 @@ class Tables(Protocol):
             limit: Most revisions wanted.
         """
 
+    async def shown_of(self, crate_id: str, keys: Sequence[RevisionKey]) -> tuple[ShownRevision, ...]:
+        """Those of some revisions that are stored, with or without chunks."""
+
     async def chunks_of(self, crate_id: str, document_id: str, revision: int) -> tuple[bytes, ...]:
         """All stored chunks of a revision in order, as their contract encodes them."""
 
     async def record_counts(self, crate_id: str) -> RecordCounts:
-        """Searchable records of a crate."""
+        """Records of a crate's current revisions."""
 
 
 class ChunkReader(Protocol):
@@ -242,11 +257,11 @@ class ChunkReader(Protocol):
     async def generations(self, crate_id: str) -> tuple[Generation, ...]:
         """The generations of a crate, by number."""
 
-    async def standing(self, crate_id: str, document_ids: Sequence[str]) -> Standing:
-        """Which revision of each document is searchable."""
+    async def standing(self, crate_id: str, keys: Sequence[RevisionKey]) -> Standing:
+        """When some revisions count."""
 
     async def fetch(self, crate_id: str, keys: Sequence[ChunkKey], *, with_terms: bool) -> Fetched:
-        """Read chunks of searchable revisions, in the order of keys; those of other revisions are left out."""
+        """Read chunks of stored revisions, in the order of keys; those of other revisions are left out."""
 
     async def page(
         self, crate_id: str, document_id: str, revision: int, first_ordinal: int, limit: int
@@ -256,7 +271,7 @@ class ChunkReader(Protocol):
         Args:
             crate_id: Crate.
             document_id: Document.
-            revision: Which one; 0 for the searchable one.
+            revision: Which one; 0 for the current one.
             first_ordinal: Chunk to begin with.
             limit: Most chunks wanted.
 
@@ -265,7 +280,37 @@ class ChunkReader(Protocol):
         """
 
     async def record_counts(self, crate_id: str) -> RecordCounts:
-        """Searchable records of a crate."""
+        """Records of a crate's current revisions."""
+
+
+class Forces(Protocol):
+    """Decides when revisions count. The one source of what rows and lanes hold about it."""
+
+    async def after(self, crate_id: str, plan: Plan) -> Mapping[RevisionKey, Force]:
+        """Tell when revisions count once a batch is applied.
+
+        Args:
+            crate_id: Crate.
+            plan: Net effect of the batch; the tables are still as before it.
+
+        Returns:
+            Force of every stored revision that the batch may have changed, those in `plan.stored` among them. What
+            stayed as it was may be named too.
+        """
+
+
+class PastForces(Protocol):
+    """What was known about the force of revisions at past positions."""
+
+    async def differences(self, crate_id: str, *, reach: Reach, as_of: int, at: int) -> Differences:
+        """Compare a past position with what the lanes hold.
+
+        Args:
+            crate_id: Crate.
+            reach: Which revisions are wanted.
+            as_of: Instant, microseconds since 1970.
+            at: KNOWLEDGE position, applied and above 0. Revisions that came later need no mention.
+        """
 
 
 class ModelCatalogue(Protocol):

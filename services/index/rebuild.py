@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from services.index.codec import packs as codec
-from services.index.domain import build
 from services.index.domain.content import ShownRevision
 from services.index.domain.generations import Generation, GenerationStatus
 from services.index.domain.records import KeywordChange, Kind, VectorChange
 from services.index.gate import Gate
-from services.index.loading import Loader
+from services.index.loading import Loader, keyword_records
 from services.index.ports import KeywordLane, KeywordLanes, Lane, Tables, VectorLane, VectorLanes
 from services.kernel import failures
 from services.kernel.bus import Bus
@@ -100,20 +97,26 @@ class LaneRebuilder:
 
     async def _check(self, crate_id: str, generation: Generation) -> None:
         start = generation.start
-        records = (await self._tables.record_counts(crate_id)).chunks
         keyword = await self._keyword_lanes.open(crate_id, start.generation)
-        if await _lost(keyword, generation.lane_position, records):
+        if await self._lost(crate_id, keyword, generation):
             await keyword.drop()
             await self._fill_keyword(await self._keyword_lanes.open(crate_id, start.generation), crate_id, generation)
         vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
-        if await _lost(vector, generation.lane_position, records):
+        if await self._lost(crate_id, vector, generation):
             await vector.drop()
             vector = await self._vector_lanes.open(crate_id, start.generation, start.dimension)
             await self._fill_vector(vector, crate_id, generation)
 
+    async def _lost(self, crate_id: str, lane: Lane, generation: Generation) -> bool:
+        """Whether a lane is behind the rows, or empty although its position says otherwise."""
+        position, target = await lane.position(), generation.lane_position
+        if position != target or await lane.count(Kind.CHUNK):
+            return position < target
+        return bool(await self._tables.shown(crate_id, generation.start.generation, 0, 1))
+
     async def _fill_keyword(self, lane: KeywordLane, crate_id: str, generation: Generation) -> None:
         async for page in self._pages(crate_id, generation, "keyword"):
-            changes = [await self._keyword_change(crate_id, shown) for shown in page]
+            changes = [await keyword_records(self._tables, crate_id, shown) for shown in page]
             await lane.replace(changes, page[-1].fact.position)
         await _finish(lane, lane.replace, generation.lane_position)
 
@@ -124,11 +127,11 @@ class LaneRebuilder:
         await _finish(lane, lane.replace, generation.lane_position)
 
     async def _pages(self, crate_id: str, generation: Generation, lane: str) -> AsyncIterator[Sequence[ShownRevision]]:
-        """Searchable revisions in the order of the log, so that each page ends at a higher position."""
+        """Stored revisions in the order of the log, so that each page ends at a higher position."""
         after = done = 0
         while True:
             if lane:
-                self._gate.report(f"rebuilding the {lane} lane of crate {crate_id}: {done:,} documents done")
+                self._gate.report(f"rebuilding the {lane} lane of crate {crate_id}: {done:,} revisions done")
             found = await self._tables.shown(crate_id, generation.start.generation, after, _PAGE)
             if not found:
                 return
@@ -138,15 +141,11 @@ class LaneRebuilder:
 
     async def _keyword_changes(self, crate_id: str, generation: Generation) -> AsyncIterator[Sequence[KeywordChange]]:
         async for page in self._pages(crate_id, generation, ""):
-            yield [await self._keyword_change(crate_id, shown) for shown in page]
-
-    async def _keyword_change(self, crate_id: str, shown: ShownRevision) -> KeywordChange:
-        rows = await self._tables.chunks_of(crate_id, shown.fact.document_id, shown.fact.revision)
-        return await asyncio.to_thread(_keyword_change, shown, rows)
+            yield [await keyword_records(self._tables, crate_id, shown) for shown in page]
 
     async def _vector_changes(self, crate_id: str, shown: ShownRevision) -> tuple[VectorChange, ...]:
         try:
-            return (await self._loader.vectors(crate_id, shown.fact, shown.description),)
+            return (await self._loader.vectors(crate_id, shown),)
         except (NotFound, Corrupt) as error:
             # One pack that is damaged must not keep every other document from being found.
             _log.warning("%s has no usable vectors: %s", shown.fact.document_id, error.code)
@@ -158,20 +157,9 @@ class LaneRebuilder:
             return ()
 
 
-async def _lost(lane: Lane, target: int, records: int) -> bool:
-    """Whether a lane is behind the rows, or empty although its position says otherwise."""
-    position = await lane.position()
-    return position < target or (position == target and records > 0 and not await lane.count(Kind.CHUNK))
-
-
 async def _finish(lane: Lane, replace: Callable[[tuple[()], int], Awaitable[None]], position: int) -> None:
     await replace((), position)
     await lane.flush()
-
-
-def _keyword_change(shown: ShownRevision, rows: Sequence[bytes]) -> KeywordChange:
-    chunks = [codec.chunk_content(row) for row in rows]
-    return build.keyword_change(shown.fact, shown.description, chunks)
 
 
 def _parts(found: Sequence[ShownRevision], most_records: int) -> list[list[ShownRevision]]:

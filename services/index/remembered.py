@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.index.domain.content import Standing
+from services.index.domain.force import Force
 from services.index.domain.generations import Generation
+from services.index.domain.records import RevisionKey
 from services.index.gate import Gate
 from services.index.ports import ChunkReader
 
-# About 15 MB.
-_MOST_DOCUMENTS = 50_000
+# About 25 MB.
+_MOST_REVISIONS = 50_000
 
 
 class RememberedRows:
@@ -26,8 +28,8 @@ class RememberedRows:
         self._writes: int | None = None
         self._position = 0
         self._generations: dict[str, tuple[Generation, ...]] = {}
-        # 0 stands for a document without a searchable revision.
-        self._revisions: dict[tuple[str, str], int] = {}
+        # None stands for a revision that isn't stored.
+        self._forces: dict[tuple[str, RevisionKey], Force | None] = {}
 
     async def generations(self, crate_id: str) -> tuple[Generation, ...]:
         """See ChunkReader."""
@@ -41,21 +43,20 @@ class RememberedRows:
             self._generations[crate_id] = found
         return found
 
-    async def standing(self, crate_id: str, document_ids: Sequence[str]) -> Standing:
+    async def standing(self, crate_id: str, keys: Sequence[RevisionKey]) -> Standing:
         """See ChunkReader."""
-        wanted = list(dict.fromkeys(document_ids))
+        asked = list(dict.fromkeys(keys))
         writes = self._current()
-        if writes is not None and wanted:
-            held = {name: self._revisions.get((crate_id, name)) for name in wanted}
-            if None not in held.values():
-                revisions = {name: revision for name, revision in held.items() if revision}
-                return Standing(position=self._position, revisions=revisions)
-        found = await self._reader.standing(crate_id, wanted)
+        if writes is not None and asked and all((crate_id, key) in self._forces for key in asked):
+            held = {key: self._forces[crate_id, key] for key in asked}
+            forces = {key: force for key, force in held.items() if force is not None}
+            return Standing(position=self._position, forces=forces)
+        found = await self._reader.standing(crate_id, asked)
         if self._holds(writes):
-            if len(self._revisions) + len(wanted) > _MOST_DOCUMENTS:
-                self._revisions.clear()
+            if len(self._forces) + len(asked) > _MOST_REVISIONS:
+                self._forces.clear()
             self._position = found.position
-            self._revisions |= {(crate_id, name): found.revisions.get(name, 0) for name in wanted}
+            self._forces |= {(crate_id, key): found.forces.get(key) for key in asked}
         return found
 
     def _current(self) -> int | None:
@@ -63,7 +64,7 @@ class RememberedRows:
         writes = self._gate.writes
         if writes != self._writes:
             self._generations.clear()
-            self._revisions.clear()
+            self._forces.clear()
             self._writes = writes
         return writes
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import grpc
@@ -14,9 +16,9 @@ from services.index.codec import replies as codec
 from services.index.domain import generations, requests
 from services.index.domain.analysis import analyse_query
 from services.index.domain.generations import Generation
-from services.index.domain.records import LaneFilter, LaneHit, TermStatistics
+from services.index.domain.records import LaneFilter, LaneHit, RevisionKey, TermStatistics, Within
 from services.index.gate import Gate
-from services.index.ports import ChunkReader, KeywordLanes, VectorLanes
+from services.index.ports import ChunkReader, KeywordLanes, PastForces, VectorLanes
 from services.index.remembered import RememberedRows
 from services.kernel.errors import Conflict, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.kernel.scrub import Scrubber
@@ -27,6 +29,7 @@ _SETTLE_S = 0.25
 _WIDEST = 2 * requests.MAX_LIMIT
 
 Call = grpc.aio.ServicerContext[Any, Any]
+Reaching = pb.SearchKeywordRequest | pb.SearchVectorRequest | pb.FetchChunksRequest
 Search = Callable[[int], Awaitable[list[LaneHit]]]
 
 
@@ -37,13 +40,17 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
         self,
         *,
         reader: ChunkReader,
+        past: PastForces,
         keyword_lanes: KeywordLanes,
         vector_lanes: VectorLanes,
         gate: Gate,
         scrubber: Scrubber,
         incarnation: bytes,
+        clock: Callable[[], datetime],
     ) -> None:
         self._reader = reader
+        self._past = past
+        self._clock = clock
         self._remembered = RememberedRows(reader=reader, gate=gate)
         self._keyword_lanes = keyword_lanes
         self._vector_lanes = vector_lanes
@@ -54,8 +61,8 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
     async def SearchKeyword(self, request: pb.SearchKeywordRequest, context: Call) -> pb.SearchKeywordResponse:
         """Rank records by BM25 over the query's words."""
         _check_limit("limit", request.limit)
-        lane_filter = _filter(request.filter)
         generation = await self._serving(request.crate_id)
+        lane_filter = await self._filter(request, _filter(request.filter))
         terms = analyse_query(request.query)
         number = generation.start.generation
         if not terms:
@@ -67,14 +74,15 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
             return await lane.search(terms, lane_filter, limit)
 
         (hits, position), statistics = await asyncio.gather(
-            self._in_force(request.crate_id, search, request.limit), lane.term_statistics(terms, lane_filter.kind)
+            self._confirmed(request.crate_id, lane_filter, search, request.limit),
+            lane.term_statistics(terms, lane_filter.kind, lane_filter.reach),
         )
         return codec.keyword_response(hits, terms, statistics, position=position, generation=number)
 
     async def SearchVector(self, request: pb.SearchVectorRequest, context: Call) -> pb.SearchVectorResponse:
         """Rank records by cosine."""
         _check_limit("limit", request.limit)
-        lane_filter = _filter(request.filter)
+        told = _filter(request.filter)
         try:
             vector = codec.query_vector(request.vector)
         except ValueError as error:
@@ -87,21 +95,26 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
                 f"generation {start.generation} of crate {request.crate_id} is built on {start.model_id} with "
                 f"{start.dimension}: embed the query with that model, or set the crate's embedding provider back to it"
             )
+        lane_filter = await self._filter(request, told)
         lane = await self._vector_lanes.open(request.crate_id, start.generation, start.dimension)
 
         async def search(limit: int) -> list[LaneHit]:
             return await lane.search(vector, lane_filter, limit)
 
-        hits, position = await self._in_force(request.crate_id, search, request.limit)
+        hits, position = await self._confirmed(request.crate_id, lane_filter, search, request.limit)
         return codec.vector_response(hits, position=position, generation=start.generation)
 
     async def FetchChunks(self, request: pb.FetchChunksRequest, context: Call) -> pb.FetchChunksResponse:
-        """Read chunks of revisions in force."""
+        """Read chunks of revisions within reach."""
         _check_limit("the number of keys", len(request.keys))
+        within = Within(await self._filter(request, LaneFilter()))
         fetched = await self._reader.fetch(
             request.crate_id, codec.chunk_keys(request.keys), with_terms=request.with_terms
         )
-        return codec.fetch_response(fetched, request)
+        chunks = tuple(
+            chunk for chunk in fetched.chunks if within((chunk.key.document_id, chunk.key.revision), chunk.force)
+        )
+        return codec.fetch_response(replace(fetched, chunks=chunks), request)
 
     async def ListChunks(self, request: pb.ListChunksRequest, context: Call) -> pb.ListChunksResponse:
         """Read one revision page by page."""
@@ -172,17 +185,48 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
             )
         return found
 
-    async def _in_force(self, crate_id: str, search: Search, limit: int) -> tuple[list[LaneHit], int]:
-        """Search until every hit's revision is searchable by the rows, a few times at most.
+    async def _filter(self, request: Reaching, lane_filter: LaneFilter) -> LaneFilter:
+        """A filter with the reach and the moment that a request asks for.
+
+        Raises:
+            Rejected: When there is no such reach or instant, or the position isn't applied yet.
+        """
+        try:
+            reach = codec.reach(request.reach)
+            as_of = codec.as_of(request.moment, self._clock())
+        except ValueError as error:
+            raise Rejected(str(error)) from error
+        at = request.moment.at
+        told = replace(lane_filter, reach=reach, as_of=as_of)
+        if not at:
+            return told
+        applied = await self._reader.position()
+        if at > applied:
+            raise Rejected(
+                f"moment.at is {at}, but crate {request.crate_id} is known up to position {applied}: give that or an "
+                "earlier one, or wait until the index has applied it"
+            )
+        found = await self._past.differences(request.crate_id, reach=reach, as_of=as_of, at=at)
+        return replace(told, at=at, also=found.also, without=found.without)
+
+    async def _confirmed(
+        self, crate_id: str, lane_filter: LaneFilter, search: Search, limit: int
+    ) -> tuple[list[LaneHit], int]:
+        """Search until every hit's revision is within reach by the rows, a few times at most.
 
         A hit of another revision means that a batch is on its way: the lanes are ahead of the rows, or the rows went
         ahead after the lanes were searched. Looking again finds the document once, in the revision that replaced it.
         """
+        within = Within(lane_filter)
         width = limit
         for look in range(1, _LOOKS + 1):
             hits = await search(width)
-            standing = await self._remembered.standing(crate_id, [hit.document_id for hit in hits])
-            kept = [hit for hit in hits if standing.revisions.get(hit.document_id) == hit.revision]
+            standing = await self._remembered.standing(crate_id, [_key(hit) for hit in hits])
+            kept = [
+                hit
+                for hit in hits
+                if (force := standing.forces.get(_key(hit))) is not None and within(_key(hit), force)
+            ]
             ghosts = len(hits) - len(kept)
             if not ghosts or look == _LOOKS:
                 break
@@ -191,6 +235,10 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
             width = min(limit + ghosts, _WIDEST)
             await self._gate.settled(_SETTLE_S)
         return kept[:limit], standing.position
+
+
+def _key(hit: LaneHit) -> RevisionKey:
+    return hit.document_id, hit.revision
 
 
 def _check_limit(name: str, value: int) -> None:

@@ -26,7 +26,17 @@ from services.index.adapters.keyword_lane_tantivy import TantivyKeywordLane, Tan
 from services.index.adapters.vector_engine_process import VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLane, EdgeVectorLanes
 from services.index.domain.analysis import analyse_text
-from services.index.domain.records import Form, KeywordChange, KeywordRecord, Kind, LaneFilter, Record, VectorChange
+from services.index.domain.force import Force
+from services.index.domain.records import (
+    Form,
+    KeywordChange,
+    KeywordRecord,
+    Kind,
+    LaneFilter,
+    Reach,
+    Record,
+    VectorChange,
+)
 
 DIMENSION = 384
 CHUNKS_PER_DOCUMENT = 10
@@ -34,12 +44,23 @@ TERMS_PER_CHUNK = 150
 VOCABULARY = 50_000
 DOCUMENTS_PER_BATCH = 100
 LIMIT = 100
+_ALWAYS = Force(effective_from=0, position=1)
+_PAST = Force(effective_from=0, in_force_until=100, position=1, current=False)
 
 FILTERS = {
     "kind only": LaneFilter(),
     "9 of 10 pass": LaneFilter(forms=(Form.TEXT, Form.STRUCTURED)),
     "1 of 10 passes": LaneFilter(source_domains=("domain-3",)),
     "50 documents": LaneFilter(document_ids=tuple(f"{n:032x}" for n in range(50))),
+    "in force": LaneFilter(reach=Reach.IN_FORCE, as_of=1_000),
+    "in force, at a position": LaneFilter(reach=Reach.IN_FORCE, as_of=1_000, at=1_000),
+    "2,000 revisions listed": LaneFilter(
+        reach=Reach.IN_FORCE,
+        as_of=1_000,
+        at=1_000,
+        also=tuple((f"{n:032x}", 1) for n in range(7, 20_000, 20)),
+        without=tuple((f"{n:032x}", 1) for n in range(1_000)),
+    ),
 }
 
 
@@ -93,8 +114,8 @@ class Synthetic:
                 KeywordRecord(r, (), (), terms[i * TERMS_PER_CHUNK : (i + 1) * TERMS_PER_CHUNK])
                 for i, r in enumerate(records)
             ]
-            keyword.append(KeywordChange(records[0].document_id, tuple(listed)))
-            vector.append(VectorChange(records[0].document_id, tuple(records), self.rows(CHUNKS_PER_DOCUMENT)))
+            keyword.append(KeywordChange(records[0].document_id, 1, tuple(listed)))
+            vector.append(VectorChange(records[0].document_id, 1, tuple(records), self.rows(CHUNKS_PER_DOCUMENT)))
         return keyword, vector
 
 
@@ -218,11 +239,11 @@ async def _real_text(lanes: Lanes) -> None:
             analysis_s += time.process_time() - analysing
             records = [_record(number, ordinal) for ordinal in range(len(pieces))]
             listed = [KeywordRecord(r, (), (), terms) for r, terms in zip(records, analysed, strict=True)]
-            whole = Record(records[0].document_id, 1, 0, Kind.DOCUMENT, Form.TEXT, "peps")
+            whole = Record(records[0].document_id, 1, 0, Kind.DOCUMENT, Form.TEXT, "peps", _ALWAYS)
             listed.append(KeywordRecord(whole, (), (), [term for terms in analysed for term in terms]))
-            keyword.append(KeywordChange(whole.document_id, tuple(listed)))
+            keyword.append(KeywordChange(whole.document_id, 1, tuple(listed)))
             rows = np.tile(constant, (len(records) + 1, 1))
-            vector.append(VectorChange(whole.document_id, (*records, whole), rows))
+            vector.append(VectorChange(whole.document_id, 1, (*records, whole), rows))
             count += len(pieces)
         await asyncio.gather(lanes.keyword.replace(keyword, position), lanes.vector.replace(vector, position))
     wall, used = time.perf_counter() - began, time.process_time() - cpu
@@ -235,7 +256,9 @@ async def _real_text(lanes: Lanes) -> None:
 
 def _record(number: int, ordinal: int) -> Record:
     form = Form.INFORMAL if number % 10 == 0 else Form.TEXT
-    return Record(f"{number:032x}", 1, ordinal, Kind.CHUNK, form, f"domain-{number % 10}")
+    return Record(
+        f"{number:032x}", 1, ordinal, Kind.CHUNK, form, f"domain-{number % 10}", _PAST if number % 20 == 7 else _ALWAYS
+    )
 
 
 def _peak_mib(pid: int) -> float:

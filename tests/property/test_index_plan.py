@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.index.domain.documents import DocumentState, Embedded, Erased, Fact, Ingested, Plan, Retired, plan
-from services.index.domain.records import Form
+from services.index.domain.force import NEVER, Force
+from services.index.domain.records import Form, RevisionKey
+from services.index.domain.succession import KnownRevision, forces_after
 
 DOCUMENTS = ("a" * 32, "b" * 32)
 
@@ -34,13 +37,16 @@ def histories(draw: st.DrawFn) -> list[Fact]:
                     settings_digest=digest,
                     form=Form.TEXT,
                     effective_at=None,
+                    effective_from=draw(st.integers(0, 5)) if kind == "put" else 9,
                     position=position,
                 )
             )
         elif kind == "embed":
             facts.append(_embedded(document, revision, digest, draw(st.integers(0, 2)), position))
         elif kind == "retire":
-            facts.append(Retired(document_id=document, revision=revision, position=position))
+            facts.append(
+                Retired(document_id=document, revision=revision, retired_at=draw(st.integers(0, 5)), position=position)
+            )
         else:
             facts.append(Erased(document_id=document, revision=latest, position=position))
     return facts
@@ -62,68 +68,89 @@ def _embedded(document: str, revision: int, digest: str, count: int, position: i
     )
 
 
+@dataclass(frozen=True)
+class Held:
+    """A revision in the lanes."""
+
+    fact: Embedded
+    force: Force
+
+
 class World:
     """Rows and lanes as the projection keeps them, and the signals that it sent."""
 
     def __init__(self) -> None:
         self.states: dict[str, DocumentState] = {}
-        self.revisions: dict[tuple[str, int], tuple[str, int]] = {}
-        self.chunks: dict[tuple[str, int], Embedded] = {}
-        self.lanes: dict[str, Embedded] = {}
+        self.digests: dict[RevisionKey, str] = {}
+        self.known: dict[RevisionKey, KnownRevision] = {}
+        self.forces: dict[RevisionKey, Force] = {}
+        self.chunks: dict[RevisionKey, Embedded] = {}
+        self.lanes: dict[RevisionKey, Held] = {}
         self.lane_position = 0
         self.signals: set[tuple[str, int, int]] = set()
 
     def apply(self, facts: Sequence[Fact], *, crash_before_rows: bool = False) -> None:
         made = plan(self._loaded(facts), facts)
-        self._write_lanes(made, facts[-1].position)
+        forces = forces_after(self._known(), made)
+        self._write_lanes(made, forces, facts)
         if not crash_before_rows:
-            self._write_rows(made)
+            self._write_rows(made, forces)
+
+    def _known(self) -> dict[str, list[KnownRevision]]:
+        return {name: [r for (document, _), r in self.known.items() if document == name] for name in DOCUMENTS}
 
     def _loaded(self, facts: Sequence[Fact]) -> dict[str, DocumentState]:
         found = {}
         for fact in facts:
             if fact.document_id in self.states:
+                asked = [other.revision for other in facts if other.document_id == fact.document_id]
                 found[fact.document_id] = _with_digests(
                     self.states[fact.document_id],
                     {
-                        other.revision: self.revisions[other.document_id, other.revision][0]
-                        for other in facts
-                        if other.document_id == fact.document_id
-                        and (other.document_id, other.revision) in self.revisions
+                        revision: self.digests[fact.document_id, revision]
+                        for revision in asked
+                        if (fact.document_id, revision) in self.digests
                     },
                 )
         return found
 
-    def _write_lanes(self, made: Plan, position: int) -> None:
-        if position <= self.lane_position:
+    def _write_lanes(self, made: Plan, forces: Mapping[RevisionKey, Force], facts: Sequence[Fact]) -> None:
+        if facts[-1].position <= self.lane_position:
             return
-        for document in made.hidden:
-            self.lanes.pop(document, None)
-        for fact in made.shown:
-            self.lanes[fact.document_id] = fact
-        self.lane_position = position
+        again = self.lane_position >= facts[0].position
+        for document, _ in made.erased:
+            for key in [key for key in self.lanes if key[0] == document]:
+                del self.lanes[key]
+        stored = {(fact.document_id, fact.revision): fact for fact in made.stored}
+        for key, force in forces.items():
+            if key in stored:
+                self.lanes[key] = Held(stored[key], force)
+            elif again or self.forces[key] != force:
+                self.lanes[key] = Held(self.chunks[key], force)
+        self.lane_position = facts[-1].position
 
-    def _write_rows(self, made: Plan) -> None:
+    def _write_rows(self, made: Plan, forces: Mapping[RevisionKey, Force]) -> None:
         for document, up_to in made.erased:
-            for rows in (self.revisions, self.chunks):
+            for rows in (self.digests, self.known, self.forces, self.chunks):
                 for key in [key for key in rows if key[0] == document and key[1] <= up_to]:
                     del rows[key]
         for fact in made.ingested:
             key = (fact.document_id, fact.revision)
-            first = self.revisions.get(key, ("", fact.position))[1]
-            self.revisions[key] = (fact.settings_digest, first)
+            self.digests[key] = fact.settings_digest
+            fresh = KnownRevision(revision=key[1], effective_from=fact.effective_from, position=fact.position)
+            self.known.setdefault(key, fresh)
+        for gone in made.retired:
+            for (document, revision), known in self.known.items():
+                if document == gone.document_id and revision <= gone.revision and known.retired_at == NEVER:
+                    self.known[document, revision] = replace(known, retired_at=gone.retired_at)
         for stored in made.stored:
-            self.chunks[stored.document_id, stored.revision] = stored
+            key = (stored.document_id, stored.revision)
+            self.chunks[key] = stored
+            self.known[key] = replace(self.known[key], stored=True)
         for state in made.states:
             self.states[state.document_id] = _with_digests(state, {})
+        self.forces |= forces
         self.signals |= {(fact.document_id, fact.revision, fact.position) for fact in made.indexed}
-
-    def visible(self) -> dict[str, Embedded]:
-        return {
-            document: fact
-            for document, fact in self.lanes.items()
-            if self.states[document].current_revision == fact.revision
-        }
 
 
 def _with_digests(state: DocumentState, digests: dict[int, str]) -> DocumentState:
@@ -156,7 +183,8 @@ def test_the_cut_into_batches_does_not_matter(facts: list[Fact], sizes: list[int
     for batch in _cuts(facts, sizes):
         batched.apply(batch)
     assert batched.states == one_by_one.states
-    assert batched.revisions == one_by_one.revisions
+    assert batched.known == one_by_one.known
+    assert batched.forces == one_by_one.forces
     assert batched.chunks == one_by_one.chunks
     assert batched.lanes == one_by_one.lanes
     assert batched.signals == one_by_one.signals
@@ -177,7 +205,8 @@ def test_a_crash_between_lanes_and_rows_leaves_no_trace(
         crashed.apply(batch)
         done += len(batch)
     assert crashed.states == whole.states
-    assert crashed.visible() == whole.visible() == whole.lanes
+    assert crashed.forces == whole.forces
+    assert crashed.lanes == whole.lanes
 
 
 @given(histories())
@@ -185,9 +214,24 @@ def test_no_document_is_found_that_its_state_does_not_show(facts: list[Fact]) ->
     world = World()
     for fact in facts:
         world.apply([fact])
-    shown = {
-        document: state.current_revision
-        for document, state in world.states.items()
-        if state.current_revision and state.current_count
-    }
-    assert {document: fact.revision for document, fact in world.lanes.items()} == shown
+    shown = {(document, state.current_revision) for document, state in world.states.items() if state.current_revision}
+    assert {key for key, held in world.lanes.items() if held.force.current} == shown
+
+
+@given(histories())
+def test_what_the_lanes_hold_is_what_the_rows_hold(facts: list[Fact]) -> None:
+    world = World()
+    for fact in facts:
+        world.apply([fact])
+    assert world.lanes == {key: Held(fact, world.forces[key]) for key, fact in world.chunks.items()}
+
+
+@given(histories())
+def test_revisions_of_a_document_are_in_force_one_after_the_other(facts: list[Fact]) -> None:
+    world = World()
+    for fact in facts:
+        world.apply([fact])
+    for document in DOCUMENTS:
+        for at in range(10):
+            held = [force for (name, _), force in world.forces.items() if name == document]
+            assert sum(force.effective_from <= at < force.in_force_until for force in held) <= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, generation, record_counts
+from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, force, generation, record_counts
 from services.index.domain.content import (
     ChunkKey,
     Description,
@@ -16,36 +16,40 @@ from services.index.domain.content import (
     StoredChunk,
 )
 from services.index.domain.generations import Generation
-from services.index.domain.records import Form
+from services.index.domain.records import Form, RevisionKey
 from services.kernel.db import Database, answering
 
 _POSITION = f"select coalesce(max(position), 0) as position from positions where projection = '{PROJECTION}'"  # noqa: S608  (a constant)
-_TOLD = """r.title, r.source_id, r.source_domain, r.media_type, r.charset, r.uri, r.form, r.effective_at,
-    r.ingested_position"""
+_TOLD = """r.title, r.source_id, r.source_domain, r.media_type, r.charset, r.uri, r.form, r.effective_at"""
+_FORCE = "r.effective_from, r.in_force_until, r.current, r.ingested_position"
 
 _SELECT_STANDING = f"""
-select p.position, d.document_id, d.current_revision
+select p.position, x.*
 from ({_POSITION}) p
-left join documents d on d.crate = $1 and d.document_id = any($2::text[]) and d.current_revision > 0
+left join (
+    select r.document_id, r.revision, {_FORCE}
+    from unnest($2::text[], $3::bigint[]) as k(document_id, revision)
+    cross join lateral (select * from revisions r where r.crate = $1 and r.document_id = k.document_id
+        and r.revision = k.revision and r.current is not null offset 0) r
+) x on true
 """  # noqa: S608  (constants)
 # `offset 0` keeps each key a look-up by primary key: without statistics the planner would rather read a whole crate.
 _SELECT_CHUNKS = f"""
 select p.position, x.*
 from ({_POSITION}) p
 left join (
-    select k.number, c.document_id, c.revision, c.ordinal, c.chunk, case when $5 then c.terms else '' end as terms, {_TOLD}
+    select k.number, c.document_id, c.revision, c.ordinal, c.chunk, case when $5 then c.terms else '' end as terms, {_TOLD},
+        {_FORCE}
     from unnest($2::text[], $3::bigint[], $4::bigint[]) with ordinality as k(document_id, revision, ordinal, number)
-    cross join lateral (select 1 from documents d where d.crate = $1 and d.document_id = k.document_id
-        and d.current_revision = k.revision offset 0) d
     cross join lateral (select * from revisions r where r.crate = $1 and r.document_id = k.document_id
-        and r.revision = k.revision offset 0) r
+        and r.revision = k.revision and r.current is not null offset 0) r
     cross join lateral (select * from chunks c where c.crate = $1 and c.document_id = k.document_id
         and c.revision = k.revision and c.ordinal = k.ordinal offset 0) c
 ) x on true
 order by x.number
 """  # noqa: S608  (constants)
 _SELECT_PAGE = f"""
-select r.document_id, r.revision, r.chunk_count, r.headings, {_TOLD}, c.ordinal, c.chunk, '' as terms
+select r.document_id, r.revision, r.chunk_count, r.headings, {_TOLD}, {_FORCE}, c.ordinal, c.chunk, '' as terms
 from revisions r
 left join chunks c on c.crate = r.crate and c.document_id = r.document_id and c.revision = r.revision
     and c.ordinal >= $4::bigint and c.ordinal < $4 + $5::bigint
@@ -72,13 +76,16 @@ class PostgresChunkReader:
             rows = await self._pool.fetch(SELECT_GENERATIONS, crate_id)
         return tuple(generation(row) for row in rows)
 
-    async def standing(self, crate_id: str, document_ids: Sequence[str]) -> Standing:
+    async def standing(self, crate_id: str, keys: Sequence[RevisionKey]) -> Standing:
         """See ChunkReader."""
+        documents, revisions = [document for document, _ in keys], [revision for _, revision in keys]
         with answering():
-            rows = await self._pool.fetch(_SELECT_STANDING, crate_id, document_ids)
+            rows = await self._pool.fetch(_SELECT_STANDING, crate_id, documents, revisions)
         return Standing(
             position=rows[0]["position"],
-            revisions={row["document_id"]: row["current_revision"] for row in rows if row["document_id"] is not None},
+            forces={
+                (row["document_id"], row["revision"]): force(row) for row in rows if row["document_id"] is not None
+            },
         )
 
     async def fetch(self, crate_id: str, keys: Sequence[ChunkKey], *, with_terms: bool) -> Fetched:
@@ -128,6 +135,7 @@ def _stored(row: Any) -> StoredChunk:
             uri=row["uri"],
         ),
         form=Form(row["form"]),
+        force=force(row),
         effective_at=row["effective_at"],
         ingested_position=row["ingested_position"],
         terms=tuple(row["terms"].split()),

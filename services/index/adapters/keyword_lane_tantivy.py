@@ -19,10 +19,11 @@ from pathlib import Path
 
 from services.index.adapters.lane_position import PositionFile, sync_folder
 from services.index.adapters.tantivy_index import IndexRewriter, TantivyIndex
-from services.index.domain.records import EVERY_KIND, KeywordChange, Kind, LaneFilter, LaneHit, TermStatistics
+from services.index.domain.records import EVERY_KIND, KeywordChange, Kind, LaneFilter, LaneHit, Reach, TermStatistics
 from services.kernel.errors import Corrupt, Failure, Rejected, Unavailable
 
-_LAYOUT = "keyword-1"
+_LAYOUT = "keyword-2"
+_OLD_LAYOUTS = ("keyword-1",)
 _CRATE = re.compile(r"[a-z0-9-]{1,40}")
 _HEAP_BYTES = {Kind.CHUNK: 64_000_000, Kind.DOCUMENT: 32_000_000}
 _MOST_WRITERS = 4
@@ -41,10 +42,12 @@ class TantivyKeywordLane:
         # Held by the thread that works, so a cancelled call can't let the next batch in too early.
         self._writing = threading.Lock()
         with self._reported("open"):
+            self._stored = PositionFile(folder / "position.json", layout=_LAYOUT)
+            if self._stored.layout() in _OLD_LAYOUTS:
+                _delete_old(folder)
             self._indexes = {
                 kind: TantivyIndex(folder / kind.value, heap_bytes=_HEAP_BYTES[kind]) for kind in EVERY_KIND
             }
-            self._stored = PositionFile(folder / "position.json", layout=_LAYOUT)
             self._position = self._stored.read()
         self._durable = self._position
 
@@ -69,9 +72,9 @@ class TantivyKeywordLane:
             return []
         return await asyncio.to_thread(self._search, Counter(terms), lane_filter, limit)
 
-    async def term_statistics(self, terms: Sequence[str], kind: Kind) -> TermStatistics:
+    async def term_statistics(self, terms: Sequence[str], kind: Kind, reach: Reach = Reach.CURRENT) -> TermStatistics:
         """See `ports.KeywordLane.term_statistics`."""
-        return await asyncio.to_thread(self._statistics, dict.fromkeys(terms), kind)
+        return await asyncio.to_thread(self._statistics, dict.fromkeys(terms), kind, reach is Reach.CURRENT)
 
     async def rewrite(self, pages: AsyncIterator[Sequence[KeywordChange]]) -> None:
         """See `ports.KeywordLane.rewrite`."""
@@ -124,7 +127,7 @@ class TantivyKeywordLane:
         try:
             for change in changes:
                 for kind in change.kinds:
-                    self._indexes[kind].delete_document(change.document_id)
+                    self._indexes[kind].delete(change.document_id, change.revision)
                     self._indexes[kind].add(r for r in change.records if r.record.kind is kind)
             # Each commit waits for the disk a few times; the waits may overlap.
             with ThreadPoolExecutor(len(touched)) as pool:
@@ -164,10 +167,11 @@ class TantivyKeywordLane:
         with self._reported("search"):
             return self._indexes[lane_filter.kind].search(terms, lane_filter, limit)
 
-    def _statistics(self, terms: Iterable[str], kind: Kind) -> TermStatistics:
+    def _statistics(self, terms: Iterable[str], kind: Kind, current: bool) -> TermStatistics:
         with self._reported("count"):
             index = self._indexes[kind]
-            return TermStatistics(index.count(), index.statistics(terms))
+            count = index.count_current() if current else index.count()
+            return TermStatistics(count, index.statistics(terms, current=current))
 
     def _flush(self) -> None:
         with self._writing, self._reported("flush"):
@@ -205,6 +209,14 @@ class TantivyKeywordLane:
             raise Unavailable(f"{self._name} can't {action}: {error}; check the disk under {self._folder}") from error
         except ValueError as error:
             raise _outcome(f"{self._name} can't {action}: {error}") from error
+
+
+def _delete_old(folder: Path) -> None:
+    for kind in EVERY_KIND:
+        shutil.rmtree(folder / kind.value, ignore_errors=True)
+    # The position goes last: what a crash leaves behind still names the old layout.
+    (folder / "position.json").unlink()
+    sync_folder(folder)
 
 
 def _outcome(message: str) -> Failure:

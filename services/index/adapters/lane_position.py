@@ -17,6 +17,14 @@ class PositionFile:
         self._path = path
         self._layout = layout
 
+    def layout(self) -> str:
+        """Read the layout that the file names, whichever it is; empty when there is no such file or none is named."""
+        try:
+            stored = json.loads(self._path.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return ""
+        return str(stored.get("layout", "")) if isinstance(stored, dict) else ""
+
     def read(self) -> int:
         """Read the position.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -74,11 +74,15 @@ def served_engine(root: Path) -> ServedEngine | None:
 
 
 class LaneRows:
-    """The lanes below one folder."""
+    """The lanes below one folder.
 
-    def __init__(self, *, root: Path, engine: Engine) -> None:
+    Portable rows leave out of a record's force what two histories with the same outcome don't share.
+    """
+
+    def __init__(self, *, root: Path, engine: Engine, portable: bool = False) -> None:
         self._root = root
         self._engine = engine
+        self._portable = portable
 
     async def keyword(self, lanes: Lanes, terms: Callable[[str], AsyncIterator[str]]) -> Rows:
         """Read the keyword lanes: a row for each record, and one for each term with how many chunks hold it.
@@ -98,8 +102,10 @@ class LaneRows:
                 index = TantivyIndex(folder / kind, heap_bytes=_HEAP_BYTES)
                 start: tuple[str, int, str] = (crate, generation.start.generation, kind)
                 records = await asyncio.to_thread(index.records)
-                for record in sorted(records, key=lambda hit: (hit.document_id, hit.revision, hit.ordinal)):
-                    yield (*start, "record", record.document_id, record.revision, record.ordinal), record.form.encode()
+                for hit, force in sorted(records, key=lambda of: (of[0].document_id, of[0].revision, of[0].ordinal)):
+                    held = [force.effective_from, force.in_force_until, force.position, int(force.current)]
+                    content = f"{hit.form}/{self._told(held)}".encode()
+                    yield (*start, "record", hit.document_id, hit.revision, hit.ordinal), content
                 wanted = sorted({term async for term in terms(crate)})
                 counts = await asyncio.to_thread(index.statistics, wanted)
                 for term in wanted:
@@ -112,7 +118,7 @@ class LaneRows:
             lanes: Crate and generation, in order.
 
         Yields:
-            Rows in order; the content is a hash of vector, form and source domain.
+            Rows in order; the content is a hash of vector, form and source domain, and the force.
         """
         for crate, generation in lanes:
             for row in await self._vector(crate, generation):
@@ -133,16 +139,19 @@ class LaneRows:
             after = None
             while True:
                 page = await connection.call({**header, "after": after})
-                rows += _rows(crate, start.generation, page["records"])
+                rows += [
+                    (
+                        (crate, start.generation, kind, document, revision, ordinal),
+                        f"{content}/{self._told(held)}".encode(),
+                    )
+                    for document, revision, ordinal, kind, content, held in page["records"]
+                ]
                 after = page["next"]
                 if after is None:
                     return rows
 
         return sorted(await self._engine.run(read))
 
-
-def _rows(crate: str, generation: int, records: Iterable[tuple[str, int, int, str, str]]) -> list[Row]:
-    return [
-        ((crate, generation, kind, document, revision, ordinal), bytes.fromhex(content))
-        for document, revision, ordinal, kind, content in records
-    ]
+    def _told(self, held: Sequence[int]) -> str:
+        """Effective from, in force until, position, and whether it is current."""
+        return str(held[-1:] if self._portable else held)

@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 
 from services.index.domain.content import RecordCounts
+from services.index.domain.force import NEVER, Force
 from services.index.domain.generations import Generation, GenerationStart, GenerationStatus
 from services.kernel.db import answering
 from services.kernel.digests import LogicalTable
@@ -95,6 +96,16 @@ MIGRATIONS = (
         alter source_domain set statistics 0, alter uri set statistics 0, alter headings set statistics 0;
     alter table chunks alter chunk set statistics 0, alter terms set statistics 0;
     """,
+    # Revisions that were replaced or retired before have no terms here and no records in the lanes: the log is read anew.
+    f"""
+    alter table revisions
+        add effective_from bigint not null default 0,
+        add retired_at bigint not null default {NEVER},
+        add in_force_until bigint,
+        add current boolean;
+    truncate documents, revisions, chunks, generations, outbox;
+    delete from positions where projection = '{PROJECTION}';
+    """,  # noqa: S608  (constants)
 )
 # Tables that hold content, which a scrub rewrites.
 CONTENT = ("revisions", "chunks")
@@ -110,6 +121,9 @@ TABLES = (
         history=(
             "settings_digest",
             "effective_at",
+            "effective_from",
+            "in_force_until",
+            "retired_at",
             "ingested_position",
             "embedded_position",
             "embedded_digest",
@@ -117,15 +131,7 @@ TABLES = (
             "vectors_pack",
         ),
     ),
-    LogicalTable(
-        name="chunks",
-        key=(*_REVISION, "ordinal"),
-        # Only searchable revisions are read with their terms; those of others depend on how the log was cut.
-        views={
-            "terms": """case when exists (select 1 from "{schema}".documents d where d.crate = t.crate
-                and d.document_id = t.document_id and d.current_revision = t.revision) then t.terms else '' end"""
-        },
-    ),
+    LogicalTable(name="chunks", key=(*_REVISION, "ordinal")),
     LogicalTable(
         name="generations",
         key=("crate", "generation"),
@@ -160,8 +166,18 @@ def generation(row: Any) -> Generation:
     )
 
 
+def force(row: Any) -> Force:
+    """Read when a stored revision counts from its row of revisions."""
+    return Force(
+        effective_from=row["effective_from"],
+        in_force_until=row["in_force_until"],
+        position=row["ingested_position"],
+        current=row["current"],
+    )
+
+
 async def record_counts(pool: asyncpg.Pool, crate_id: str) -> RecordCounts:
-    """Count the searchable records of a crate."""
+    """Count the records of a crate's current revisions."""
     with answering():
         row = await pool.fetchrow(_COUNT, crate_id)
     return RecordCounts(chunks=int(row["chunks"]), documents=int(row["documents"]))

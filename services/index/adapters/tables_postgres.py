@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
-from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, generation, record_counts
+from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, force, generation, record_counts
 from services.index.domain.content import CrateRows, Description, RecordCounts, RevisionContent, ShownRevision, Signal
-from services.index.domain.documents import DocumentState, Embedded
+from services.index.domain.documents import DocumentState, Embedded, Ingested
+from services.index.domain.force import NEVER, Force
 from services.index.domain.generations import Generation, GenerationFact, GenerationStart
-from services.index.domain.records import Form
+from services.index.domain.records import Form, RevisionKey
+from services.index.domain.succession import KnownRevision
 from services.kernel import scrub
 from services.kernel.db import Database, advance, answering
 
@@ -27,9 +29,18 @@ left join lateral (select settings_digest from revisions r where r.crate = $1 an
 _ERASE = "delete from {table} where crate = $1 and document_id = $2 and revision <= $3"
 _CLEAR_CHUNKS = "delete from chunks where crate = $1 and document_id = $2 and revision = $3"
 _PUT_INGESTED = """
-insert into revisions (crate, document_id, revision, settings_digest, form, effective_at, ingested_position)
-values ($1, $2, $3, $4, $5, $6, $7)
+insert into revisions (crate, document_id, revision, settings_digest, form, effective_at, effective_from,
+    ingested_position)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (crate, document_id, revision) do update set settings_digest = excluded.settings_digest, form = excluded.form
+"""
+_RETIRE = f"""
+update revisions set retired_at = $4
+where crate = $1 and document_id = $2 and revision <= $3 and retired_at = {NEVER}
+"""  # noqa: S608  (a constant)
+_PUT_FORCE = """
+update revisions set effective_from = $4, in_force_until = $5, current = $6
+where crate = $1 and document_id = $2 and revision = $3
 """
 _PUT_EMBEDDED = """
 update revisions set embedded_position = $4, embedded_digest = $5, generation = $6, chunk_count = $7, chunks_pack = $8,
@@ -56,11 +67,20 @@ values ($1, $2, 'building', $3, $4, $5, $6, $7, $8, $9) on conflict (crate, gene
 _END_GENERATION = "update generations set status = $3 where crate = $1 and generation = $2 and status <> 'failed'"
 _MOVE_LANES = "update generations set lane_position = $3 where crate = $1 and generation = any($2::bigint[])"
 _SELECT_SHOWN = """
-select r.* from revisions r
-cross join lateral (select 1 from documents d where d.crate = r.crate and d.document_id = r.document_id
-    and d.current_revision = r.revision offset 0) d
-where r.crate = $1 and r.generation = $2 and r.embedded_position > $3 and r.chunk_count > 0
-order by r.embedded_position limit $4
+select * from revisions
+where crate = $1 and generation = $2 and embedded_position > $3 and chunk_count > 0
+order by embedded_position limit $4
+"""
+_SELECT_SHOWN_OF = """
+select r.* from unnest($2::text[], $3::bigint[]) as k(document_id, revision)
+cross join lateral (select * from revisions r where r.crate = $1 and r.document_id = k.document_id
+    and r.revision = k.revision and r.embedded_position is not null offset 0) r
+"""
+_SELECT_KNOWN = """
+select r.* from unnest($2::text[]) as k(document_id)
+cross join lateral (select document_id, revision, effective_from, ingested_position, retired_at,
+    embedded_position is not null as stored
+    from revisions r where r.crate = $1 and r.document_id = k.document_id offset 0) r
 """
 
 
@@ -88,6 +108,15 @@ class PostgresTables:
             if row["settings_digest"] is not None:
                 known[row["asked"]] = row["settings_digest"]
         return {row["document_id"]: _state(row, digests[row["document_id"]]) for row in rows}
+
+    async def known_revisions(self, crate_id: str, document_ids: Sequence[str]) -> dict[str, tuple[KnownRevision, ...]]:
+        """See Tables."""
+        with answering():
+            rows = await self._database.pool.fetch(_SELECT_KNOWN, crate_id, document_ids)
+        found: dict[str, list[KnownRevision]] = {}
+        for row in rows:
+            found.setdefault(row["document_id"], []).append(_known(row))
+        return {document_id: tuple(revisions) for document_id, revisions in found.items()}
 
     async def generations(self, crate_id: str) -> tuple[Generation, ...]:
         """See Tables."""
@@ -139,6 +168,13 @@ class PostgresTables:
             rows = await self._database.pool.fetch(_SELECT_SHOWN, crate_id, generation, after, limit)
         return tuple(_shown(row) for row in rows)
 
+    async def shown_of(self, crate_id: str, keys: Sequence[RevisionKey]) -> tuple[ShownRevision, ...]:
+        """See Tables."""
+        documents, revisions = [document for document, _ in keys], [revision for _, revision in keys]
+        with answering():
+            rows = await self._database.pool.fetch(_SELECT_SHOWN_OF, crate_id, documents, revisions)
+        return tuple(_shown(row) for row in rows)
+
     async def chunks_of(self, crate_id: str, document_id: str, revision: int) -> tuple[bytes, ...]:
         """See Tables."""
         with answering():
@@ -173,12 +209,13 @@ async def _write(connection: Any, rows: CrateRows, position: int) -> None:
     await scrub.note(connection, crate, plan.erased)
     await connection.executemany(
         _PUT_INGESTED,
-        [
-            (crate, fact.document_id, fact.revision, fact.settings_digest, fact.form, fact.effective_at, fact.position)
-            for fact in plan.ingested
-        ],
+        [_ingested(crate, fact) for fact in plan.ingested],
+    )
+    await connection.executemany(
+        _RETIRE, [(crate, fact.document_id, fact.revision, fact.retired_at) for fact in plan.retired]
     )
     await _write_contents(connection, rows)
+    await connection.executemany(_PUT_FORCE, [_force(crate, key, held) for key, held in rows.forces.items()])
     await connection.executemany(_PUT_DOCUMENT, [_document(crate, state) for state in plan.states])
     await connection.executemany(_PUT_SIGNAL, [_signal(crate, fact) for fact in plan.indexed])
     for fact in rows.generations:
@@ -233,6 +270,23 @@ async def _write_generation(connection: Any, crate: str, fact: GenerationFact) -
         fact.started_at,
         fact.position,
     )
+
+
+def _ingested(crate: str, fact: Ingested) -> tuple[Any, ...]:
+    return (
+        crate,
+        fact.document_id,
+        fact.revision,
+        fact.settings_digest,
+        fact.form,
+        fact.effective_at,
+        fact.effective_from,
+        fact.position,
+    )
+
+
+def _force(crate: str, key: RevisionKey, held: Force) -> tuple[Any, ...]:
+    return crate, *key, held.effective_from, held.in_force_until, held.current
 
 
 def _document(crate: str, state: DocumentState) -> tuple[Any, ...]:
@@ -300,6 +354,16 @@ def _state(row: Any, digests: dict[int, str]) -> DocumentState:
     )
 
 
+def _known(row: Any) -> KnownRevision:
+    return KnownRevision(
+        revision=row["revision"],
+        effective_from=row["effective_from"],
+        position=row["ingested_position"],
+        retired_at=row["retired_at"],
+        stored=row["stored"],
+    )
+
+
 def _shown(row: Any) -> ShownRevision:
     return ShownRevision(
         fact=Embedded(
@@ -322,6 +386,7 @@ def _shown(row: Any) -> ShownRevision:
             media_type=row["media_type"],
             charset=row["charset"],
             uri=row["uri"],
-            headings=tuple(row["headings"]),
+            headings=tuple(row["headings"] or ()),
         ),
+        force=force(row),
     )

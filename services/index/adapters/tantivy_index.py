@@ -8,7 +8,8 @@ Fields and their weights in a query, chosen on SciFact's train queries (809 quer
 - `entities` 0.5: names, dates, numbers and ids of informal content. SciFact has none; half a body match is a choice.
 
 tantivy's BM25 has k1 1.2 and b 0.75 built in. As in Lucene, its statistics count deleted records until their segment is
-merged, so a score may differ a little from that of a fresh index; `statistics` counts live records only.
+merged, so a score may differ a little from that of a fresh index; `statistics` counts live records only. Records of
+revisions that aren't current count in scores, since they can be found too.
 """
 
 from __future__ import annotations
@@ -18,9 +19,19 @@ from pathlib import Path
 from typing import Any
 
 import tantivy
-from tantivy import Occur, Query
+from tantivy import FieldType, Occur, Query
 
-from services.index.domain.records import Form, KeywordRecord, LaneFilter, LaneHit, hit_order
+from services.index.domain.force import Force
+from services.index.domain.records import (
+    EVERY_REVISION,
+    Form,
+    KeywordRecord,
+    LaneFilter,
+    LaneHit,
+    Reach,
+    RevisionKey,
+    hit_order,
+)
 
 FIELD_WEIGHTS: Mapping[str, float] = {"body": 1.0, "title": 0.2, "entities": 0.5}
 
@@ -29,6 +40,9 @@ _FORMS: tuple[Form, ...] = (Form.TEXT, Form.STRUCTURED, Form.INFORMAL)
 _TIE_ROOM = 16
 _MOST_TIES = 10_000
 _SEGMENT_DIGITS = 32
+_PAST = False
+"""Of field `current`."""
+_FORCE_FIELDS = ("effective_from", "in_force_until", "position", "current")
 
 
 class TantivyIndex:
@@ -50,9 +64,12 @@ class TantivyIndex:
         self._searcher: Any = self._index.searcher()
         self._writer: Any = None
 
-    def delete_document(self, document_id: str) -> None:
-        """Delete all records of a document, at the next commit."""
-        self._open_writer().delete_documents_by_term("document", document_id)
+    def delete(self, document_id: str, revision: int) -> None:
+        """Delete all records of a revision, or of all of them, at the next commit."""
+        if revision == EVERY_REVISION:
+            self._open_writer().delete_documents_by_term("document", document_id)
+        else:
+            self._open_writer().delete_documents_by_term("revision", _revision((document_id, revision)))
 
     def add(self, records: Iterable[KeywordRecord]) -> None:
         """Add records, at the next commit."""
@@ -107,23 +124,45 @@ class TantivyIndex:
             room = min(room * 8, _MOST_TIES)
         return sorted(_hits(searcher, found), key=hit_order)[:limit]
 
-    def statistics(self, terms: Iterable[str]) -> dict[str, int]:
-        """Count the live records that hold each term in any field."""
+    def statistics(self, terms: Iterable[str], *, current: bool = False) -> dict[str, int]:
+        """Count the live records that hold each term in any field.
+
+        Args:
+            terms: Terms.
+            current: Count only records of current revisions.
+
+        Returns:
+            Count by term.
+        """
         searcher = self._searcher
+        past = self._past() if current else []
         counts: dict[str, int] = {}
         for term in terms:
             fields = [f for f in ("body", "entities") if searcher.doc_freq(f, term)]
-            holds = [(Occur.Should, Query.term_query(self._schema, f, term, "basic")) for f in fields]
+            holds: Any = [(Occur.Should, Query.term_query(self._schema, f, term, "basic")) for f in fields]
+            if holds and past:
+                holds = [(Occur.Must, Query.boolean_query(holds)), *((Occur.MustNot, query) for query in past)]
             counts[term] = searcher.search(Query.boolean_query(holds), 1, count=True).count if holds else 0
         return counts
 
-    def records(self) -> list[LaneHit]:
-        """Every live record, without a score, in no order."""
+    def records(self) -> list[tuple[LaneHit, Force]]:
+        """Every live record, without a score, in no order, and when it counts."""
         searcher = self._searcher
         if not self.count():
             return []
         found = searcher.search(Query.all_query(), self.count(), count=False).hits
-        return list(_hits(searcher, [(0.0, address) for _, address in found]))
+        addresses = [address for _, address in found]
+        hits = _hits(searcher, [(0.0, address) for address in addresses])
+        columns = (searcher.fast_field_values(name, addresses) for name in _FORCE_FIELDS)
+        return [
+            (hit, Force(effective_from=start, in_force_until=end, position=position, current=current))
+            for hit, start, end, position, current in zip(hits, *columns, strict=True)
+        ]
+
+    def count_current(self) -> int:
+        """Number of live records of current revisions."""
+        past = self._past()
+        return self.count() - int(self._searcher.search(past[0], 1, count=True).count) if past else self.count()
 
     def count(self) -> int:
         """Number of live records."""
@@ -147,13 +186,42 @@ class TantivyIndex:
             ("document", lane_filter.document_ids),
             ("source_domain", lane_filter.source_domains),
         ]
-        clauses = [
-            # A constant of zero leaves the scores as they are.
-            (Occur.Must, Query.const_score_query(self._any_of(name, values), 0.0))
-            for name, values in conditions
-            if values
-        ]
+        clauses = [_must(self._any_of(name, values)) for name, values in conditions if values]
+        clauses += self._reach(lane_filter)
         return Query.boolean_query([(Occur.Must, wanted), *clauses]) if clauses else wanted
+
+    def _reach(self, asked: LaneFilter) -> list[tuple[Any, Any]]:
+        """Clauses for reach, instant, position and the two lists.
+
+        What is left out is mostly little, and then leaving it out costs less than letting all else in.
+        """
+        out = self._out_of_range(asked)
+        if asked.without:
+            out.append(self._any_of("revision", [_revision(key) for key in asked.without]))
+        if asked.also and out:
+            also = self._any_of("revision", [_revision(key) for key in asked.also])
+            any_out = Query.boolean_query([(Occur.Should, query) for query in out])
+            out = [Query.boolean_query([(Occur.Must, any_out), (Occur.MustNot, also)])]
+        return [(Occur.MustNot, query) for query in out]
+
+    def _out_of_range(self, asked: LaneFilter) -> list[Any]:
+        out = self._past() if asked.reach is Reach.CURRENT else [self._range("effective_from", above=asked.as_of)]
+        if asked.reach is Reach.IN_FORCE:
+            out.append(self._range("in_force_until", up_to=asked.as_of))
+        if asked.at:
+            out.append(self._range("position", above=asked.at))
+        return out
+
+    def _past(self) -> list[Any]:
+        """Finds revisions that aren't current. Where there are none, a search costs what it costs without history."""
+        if not self._searcher.doc_freq("current", _PAST):
+            return []
+        return [Query.term_query(self._schema, "current", _PAST, "basic")]
+
+    def _range(self, name: str, *, above: int | None = None, up_to: int | None = None) -> Any:
+        if above is None:
+            return Query.range_query(self._schema, name, FieldType.Integer, upper_bound=up_to)
+        return Query.range_query(self._schema, name, FieldType.Integer, lower_bound=above, include_lower=False)
 
     def _any_of(self, name: str, values: Sequence[str]) -> Any:
         if len(values) == 1:
@@ -198,13 +266,16 @@ class IndexRewriter:
 
 def _schema() -> Any:
     builder = tantivy.SchemaBuilder()
-    for name in ("document", "form", "source_domain"):
+    for name in ("document", "revision", "form", "source_domain"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for name in FIELD_WEIGHTS:
         builder.add_text_field(name, tokenizer_name=_TERMS, index_option="freq")
     # What a hit needs, in columns: reading stored documents would cost a block of text for each hit.
     for name in ("id_high", "id_low", "place"):
         builder.add_unsigned_field(name, fast=True)
+    for name in ("effective_from", "in_force_until", "position"):
+        builder.add_integer_field(name, fast=True)
+    builder.add_boolean_field("current", indexed=True, fast=True)
     return builder.build()
 
 
@@ -212,6 +283,7 @@ def _document(added: KeywordRecord) -> Any:
     record = added.record
     document = tantivy.Document()
     document.add_text("document", record.document_id)
+    document.add_text("revision", _revision((record.document_id, record.revision)))
     document.add_text("form", record.form.value)
     document.add_text("source_domain", record.source_domain)
     document.add_text("body", " ".join((*added.title, *added.headings, *added.text)))
@@ -221,7 +293,20 @@ def _document(added: KeywordRecord) -> Any:
     document.add_unsigned("id_high", int(record.document_id[:16], 16))
     document.add_unsigned("id_low", int(record.document_id[16:], 16))
     document.add_unsigned("place", (record.revision << 34) | (record.ordinal << 2) | _FORMS.index(record.form))
+    document.add_integer("effective_from", record.force.effective_from)
+    document.add_integer("in_force_until", record.force.in_force_until)
+    document.add_integer("position", record.force.position)
+    document.add_boolean("current", record.force.current)
     return document
+
+
+def _revision(key: RevisionKey) -> str:
+    return f"{key[0]}/{key[1]}"
+
+
+def _must(query: Any) -> tuple[Any, Any]:
+    # A constant of zero leaves the scores as they are.
+    return Occur.Must, Query.const_score_query(query, 0.0)
 
 
 def _hits(searcher: Any, found: Sequence[tuple[float, Any]]) -> Iterable[LaneHit]:

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.index.adapters.edge_engine import frames
-from services.index.adapters.edge_engine.frames import Header, Step
+from services.index.adapters.edge_engine.frames import Header, Step, StoredForce, StoredRecord
 from services.index.adapters.vector_engine_process import EngineConnection, VectorEngineProcess
-from services.index.domain.records import Form, Kind, LaneFilter, LaneHit, Record, VectorChange
+from services.index.domain.force import Force
+from services.index.domain.records import ForceChange, Form, Kind, LaneFilter, LaneHit, Record, VectorChange
 from services.kernel.errors import Rejected, Unavailable
 
 _CRATE = re.compile(r"[a-z0-9-]{1,40}")
@@ -63,10 +64,11 @@ class EdgeVectorLane:
         """See `ports.Lane.count`."""
         return int((await self._call("count", {"kind": kind}))["count"])
 
-    async def replace(self, changes: Sequence[VectorChange], position: int) -> None:
+    async def replace(self, changes: Sequence[VectorChange | ForceChange], position: int) -> None:
         """See `ports.VectorLane.replace`."""
         for change in changes:
-            self._check_change(change)
+            if isinstance(change, VectorChange):
+                self._check_change(change)
         async with self._writing:
             if position <= self._position:
                 return
@@ -87,6 +89,11 @@ class EdgeVectorLane:
             "document_ids": lane_filter.document_ids,
             "source_domains": lane_filter.source_domains,
             "limit": limit,
+            "reach": lane_filter.reach,
+            "as_of": lane_filter.as_of,
+            "at": lane_filter.at,
+            "also": lane_filter.also,
+            "without": lane_filter.without,
         }
         answer = await self._call("search", header, body)
         return [
@@ -128,7 +135,9 @@ class EdgeVectorLane:
             await self._call("close")
         self._closed = True
 
-    async def _replace(self, connection: EngineConnection, changes: Sequence[VectorChange], position: int) -> None:
+    async def _replace(
+        self, connection: EngineConnection, changes: Sequence[VectorChange | ForceChange], position: int
+    ) -> None:
         header = {"op": "steps", **self._key}
         for batch in _frames_of(_steps(changes, position, self._dimension)):
             await connection.send(frames.encode_steps(batch, header))
@@ -198,10 +207,14 @@ class EdgeVectorLanes:
                 await self._engine.stop()
 
 
-def _steps(changes: Sequence[VectorChange], position: int, dimension: int) -> Iterator[Step]:
+def _steps(changes: Sequence[VectorChange | ForceChange], position: int, dimension: int) -> Iterator[Step]:
     none = np.empty((0, dimension), dtype=np.float32)
     for index, change in enumerate(changes):
         edition = position * _EDITIONS_PER_POSITION + index
+        if isinstance(change, ForceChange):
+            moved = (change.form.value, _stored(change.force))
+            yield Step(change.document_id, change.revision, edition, (), (), none, last=True, moved=moved)
+            continue
         kinds = tuple(kind.value for kind in change.kinds)
         rows = none if change.vectors is None else change.vectors
         starts = range(0, max(1, len(change.records)), _RECORDS_PER_STEP)
@@ -209,7 +222,7 @@ def _steps(changes: Sequence[VectorChange], position: int, dimension: int) -> It
             end = start + _RECORDS_PER_STEP
             records = tuple(map(_row, change.records[start:end]))
             last = start == starts[-1]
-            yield Step(change.document_id, edition, kinds, records, rows[start:end], last)
+            yield Step(change.document_id, change.revision, edition, kinds, records, rows[start:end], last)
 
 
 def _frames_of(steps: Iterator[Step]) -> Iterator[list[Step]]:
@@ -225,5 +238,16 @@ def _frames_of(steps: Iterator[Step]) -> Iterator[list[Step]]:
         yield batch
 
 
-def _row(record: Record) -> tuple[int, int, str, str, str]:
-    return record.revision, record.ordinal, record.kind.value, record.form.value, record.source_domain
+def _row(record: Record) -> StoredRecord:
+    return (
+        record.revision,
+        record.ordinal,
+        record.kind.value,
+        record.form.value,
+        record.source_domain,
+        _stored(record.force),
+    )
+
+
+def _stored(force: Force) -> StoredForce:
+    return force.effective_from, force.in_force_until, force.position, int(force.current)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from affidavit.embedder.v1 import embedder_events_pb2 as embedder_pb
 from affidavit.index.v1 import index_events_pb2 as events_pb
@@ -16,27 +16,30 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.index.codec.forms import form
 from services.index.domain.content import Signal
 from services.index.domain.documents import Embedded, Erased, Fact, Ingested, Retired
+from services.index.domain.force import instant
 from services.index.domain.generations import GenerationEnd, GenerationFact, GenerationStart, GenerationStatus
 
 _STRATEGIES = {
     settings_pb.RETRIEVAL_STRATEGY_STANDARD: "standard",
     settings_pb.RETRIEVAL_STRATEGY_PROPOSITION: "proposition",
 }
+T = TypeVar("T")
 GenerationMessage = events_pb.GenerationStarted | events_pb.GenerationActivated
 
 
-def fact(message: Message, position: int) -> Fact | GenerationFact | None:
+def fact(message: Message, position: int, time: datetime) -> Fact | GenerationFact | None:
     """Read an event's body.
 
     Args:
         message: Body.
         position: Its KNOWLEDGE position.
+        time: When it was appended, UTC: where it doesn't say itself when it happened.
 
     Returns:
         What it says about a document or a generation; None when it says nothing about either.
     """
     read = _FACTS.get(type(message))
-    return read(message, position) if read else None
+    return read(message, position, time) if read else None
 
 
 def record_count(message: Message) -> int:
@@ -83,26 +86,34 @@ def revision_indexed(signal: Signal) -> events_pb.RevisionIndexed:
     )
 
 
-def _ingested(message: ingest_pb.DocumentIngested, position: int) -> Ingested:
+def _ingested(message: ingest_pb.DocumentIngested, position: int, time: datetime) -> Ingested:
+    effective_at = _told(message, "effective_at", None)
+    recorded_at = _told(message, "ingested_at", time)
     return Ingested(
         document_id=message.document_id,
         revision=message.revision,
         settings_digest=message.settings_digest,
         form=form(message.form),
-        effective_at=_moment(message.effective_at) if message.HasField("effective_at") else None,
+        effective_at=effective_at,
+        effective_from=instant(effective_at or recorded_at),
         position=position,
     )
 
 
-def _retired(message: ingest_pb.DocumentRetired, position: int) -> Retired:
-    return Retired(document_id=message.document_id, revision=message.revision, position=position)
+def _retired(message: ingest_pb.DocumentRetired, position: int, time: datetime) -> Retired:
+    return Retired(
+        document_id=message.document_id,
+        revision=message.revision,
+        retired_at=instant(_told(message, "retired_at", time)),
+        position=position,
+    )
 
 
-def _erased(message: ingest_pb.DocumentErased, position: int) -> Erased:
+def _erased(message: ingest_pb.DocumentErased, position: int, _time: datetime) -> Erased:
     return Erased(document_id=message.document_id, revision=message.revision, position=position)
 
 
-def _embedded(message: embedder_pb.RecordsEmbedded, position: int) -> Embedded:
+def _embedded(message: embedder_pb.RecordsEmbedded, position: int, _time: datetime) -> Embedded:
     return Embedded(
         document_id=message.document_id,
         revision=message.revision,
@@ -118,7 +129,7 @@ def _embedded(message: embedder_pb.RecordsEmbedded, position: int) -> Embedded:
     )
 
 
-def _started(message: events_pb.GenerationStarted, position: int) -> GenerationStart:
+def _started(message: events_pb.GenerationStarted, position: int, _time: datetime) -> GenerationStart:
     return GenerationStart(
         generation=message.generation,
         model_id=message.model_id,
@@ -131,12 +142,16 @@ def _started(message: events_pb.GenerationStarted, position: int) -> GenerationS
     )
 
 
-def _activated(message: events_pb.GenerationActivated, position: int) -> GenerationEnd:
+def _activated(message: events_pb.GenerationActivated, position: int, _time: datetime) -> GenerationEnd:
     return GenerationEnd(generation=message.generation, status=GenerationStatus.ACTIVE, position=position)
 
 
-def _failed(message: events_pb.GenerationFailed, position: int) -> GenerationEnd:
+def _failed(message: events_pb.GenerationFailed, position: int, _time: datetime) -> GenerationEnd:
     return GenerationEnd(generation=message.generation, status=GenerationStatus.FAILED, position=position)
+
+
+def _told(message: Message, field: str, otherwise: T) -> datetime | T:
+    return _moment(getattr(message, field)) if message.HasField(field) else otherwise
 
 
 def _moment(stamp: Timestamp) -> datetime:
@@ -144,7 +159,7 @@ def _moment(stamp: Timestamp) -> datetime:
 
 
 # Each reader takes its own message type; the table's keys see to that.
-_FACTS: Mapping[type[Message], Callable[[Any, int], Fact | GenerationFact]] = {
+_FACTS: Mapping[type[Message], Callable[[Any, int, datetime], Fact | GenerationFact]] = {
     ingest_pb.DocumentIngested: _ingested,
     ingest_pb.DocumentRetired: _retired,
     ingest_pb.DocumentErased: _erased,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import numpy as np
 from affidavit.index.v1 import index_service_pb2 as service_pb
+from affidavit.index.v1 import living_pb2 as living_pb
 from numpy.typing import NDArray
 
 from services.index.codec.forms import form, form_value
 from services.index.domain import requests
 from services.index.domain.content import ChunkKey, Fetched, RecordCounts, RevisionPage, StoredChunk
+from services.index.domain.force import instant
 from services.index.domain.generations import Generation, GenerationStatus
-from services.index.domain.records import Kind, LaneFilter, LaneHit, TermStatistics
+from services.index.domain.records import Kind, LaneFilter, LaneHit, Reach, TermStatistics
 
 _FLOAT_BYTES = 4
 _KINDS = {
@@ -20,6 +23,16 @@ _KINDS = {
     service_pb.RECORD_KIND_CHUNK: Kind.CHUNK,
     service_pb.RECORD_KIND_DOCUMENT: Kind.DOCUMENT,
 }
+_REACHES = {
+    living_pb.REACH_UNSPECIFIED: Reach.CURRENT,
+    living_pb.REACH_CURRENT: Reach.CURRENT,
+    living_pb.REACH_IN_FORCE: Reach.IN_FORCE,
+    living_pb.REACH_EVERY: Reach.EVERY,
+}
+# Of google.protobuf.Timestamp.
+_FIRST_S = -62_135_596_800
+_LAST_S = 253_402_300_799
+_NANOS = 1_000_000_000
 
 
 def lane_filter(message: service_pb.LaneFilter) -> LaneFilter:
@@ -37,6 +50,41 @@ def lane_filter(message: service_pb.LaneFilter) -> LaneFilter:
         document_ids=tuple(dict.fromkeys(message.document_ids)),
         source_domains=tuple(dict.fromkeys(message.source_domains)),
     )
+
+
+def reach(value: living_pb.Reach.ValueType) -> Reach:
+    """Read a reach.
+
+    Raises:
+        ValueError: When it is none that exists.
+    """
+    known = _REACHES.get(value)
+    if known is None:
+        raise ValueError(f"reach is {value}: give current, in force or every")
+    return known
+
+
+def as_of(message: living_pb.Moment, now: datetime) -> int:
+    """Read the instant that an answer must hold for.
+
+    Args:
+        message: Moment of a request.
+        now: For one that names none.
+
+    Returns:
+        Microseconds since 1970 in UTC; what is finer is cut off, as it is for the documents' own times.
+
+    Raises:
+        ValueError: When it is no time between the years 1 and 9999.
+    """
+    if not message.HasField("as_of"):
+        return instant(now)
+    stamp = message.as_of
+    if not (_FIRST_S <= stamp.seconds <= _LAST_S and 0 <= stamp.nanos < _NANOS):
+        raise ValueError(
+            f"moment.as_of is {stamp.seconds} s and {stamp.nanos} ns: give a UTC time between the years 1 and 9999"
+        )
+    return stamp.seconds * 1_000_000 + stamp.nanos // 1_000
 
 
 def query_vector(data: bytes) -> NDArray[np.float32]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from services.index.domain.documents import Embedded, Plan
+from services.index.domain.force import Force
 from services.index.domain.generations import GenerationFact
-from services.index.domain.records import Form
+from services.index.domain.records import Form, RevisionKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class RevisionContent:
     Attributes:
         description: What is told about the original.
         chunks: Each chunk as its contract encodes it, in order.
-        terms: Distinct terms of each chunk, joined by spaces; empty where no search finds the revision.
+        terms: Distinct terms of each chunk, joined by spaces.
     """
 
     description: Description
@@ -78,13 +79,15 @@ class CrateRows:
         crate_id: Crate.
         plan: Net effect on its documents.
         contents: Content of the plan's stored revisions, by document and revision.
+        forces: When revisions count from now on: of those stored, and of others where it changed.
         generations: Facts about its generations, in log order.
         lanes_changed: Generations whose lanes the batch changed.
     """
 
     crate_id: str
     plan: Plan
-    contents: dict[tuple[str, int], RevisionContent]
+    contents: dict[RevisionKey, RevisionContent]
+    forces: Mapping[RevisionKey, Force] = field(default_factory=dict)
     generations: tuple[GenerationFact, ...] = ()
     lanes_changed: tuple[int, ...] = ()
 
@@ -107,6 +110,7 @@ class StoredChunk:
         encoded: The chunk as its contract encodes it.
         description: Of its revision; headings are left out.
         form: How its document is weighed.
+        force: When its revision counts.
         effective_at: When its revision comes into force, UTC, where known.
         ingested_position: KNOWLEDGE position of its revision's first event.
         terms: Its distinct terms, sorted; empty where they weren't asked for.
@@ -116,6 +120,7 @@ class StoredChunk:
     encoded: bytes
     description: Description
     form: Form
+    force: Force
     effective_at: datetime | None
     ingested_position: int
     terms: tuple[str, ...] = ()
@@ -123,15 +128,17 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRevision:
-    """A searchable revision, as the tables know it: what a lost lane is rebuilt from.
+    """A revision that the lanes hold, as the tables know it: what a lost lane is rebuilt from.
 
     Attributes:
         fact: What made it searchable.
         description: What is told about its original.
+        force: When it counts.
     """
 
     fact: Embedded
     description: Description
+    force: Force
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,15 +168,28 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Which revisions are searchable at a position.
+    """When revisions count, as known at a position.
 
     Attributes:
         position: KNOWLEDGE position that the tables have applied.
-        revisions: Searchable revision by document id; documents without one are left out.
+        forces: Of those asked for; revisions that aren't stored are left out.
     """
 
     position: int
-    revisions: Mapping[str, int]
+    forces: Mapping[RevisionKey, Force]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """In what the revisions that count at a past position differ from what the lanes' ranges say.
+
+    Attributes:
+        also: Revisions that counted then, although the ranges leave them out.
+        without: Revisions that didn't count then, although the ranges let them in.
+    """
+
+    also: tuple[RevisionKey, ...] = ()
+    without: tuple[RevisionKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +224,7 @@ class RevisionPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCounts:
-    """Searchable records of a crate, by kind."""
+    """Records of a crate's current revisions, by kind."""
 
     chunks: int
     documents: int

@@ -1,8 +1,9 @@
 """What the log says about a document, and what a batch of facts means for rows and lanes.
 
-A revision is searchable once it is embedded, unless the document was retired or erased, or a newer revision or other
-chunk settings came meanwhile. Until then the revision before it stays searchable. Everything is decided in log order,
-so the result doesn't depend on how the log is cut into batches.
+A revision is kept in both lanes once it is embedded, unless the document was erased or other chunk settings came
+meanwhile. It becomes the current one unless the document was retired or a newer revision came meanwhile; until then the
+revision before it stays current. Everything is decided in log order, so the result doesn't depend on how the log is cut
+into batches.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Ingested:
         settings_digest: Digest of all that shapes the chunks.
         form: How it is weighed and indexed.
         effective_at: When the revision comes into force, UTC; None when the event doesn't say.
+        effective_from: The same in microseconds since 1970; where the event doesn't say, when it was recorded.
         position: KNOWLEDGE position.
     """
 
@@ -43,6 +45,7 @@ class Ingested:
     settings_digest: str
     form: Form
     effective_at: datetime | None
+    effective_from: int
     position: int
 
 
@@ -79,10 +82,18 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retired:
-    """The document is out of force."""
+    """The document is out of force.
+
+    Attributes:
+        document_id: 32 hex digits.
+        revision: The one that was current.
+        retired_at: From when on, microseconds since 1970.
+        position: KNOWLEDGE position.
+    """
 
     document_id: str
     revision: int
+    retired_at: int
     position: int
 
 
@@ -93,6 +104,21 @@ class Erased:
     document_id: str
     revision: int
     position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retirement:
+    """What a retirement means for the rows.
+
+    Attributes:
+        document_id: 32 hex digits.
+        revision: It holds for the revisions up to this one that weren't retired before.
+        retired_at: From when on, microseconds since 1970.
+    """
+
+    document_id: str
+    revision: int
+    retired_at: int
 
 
 Fact = Ingested | Embedded | Retired | Erased
@@ -106,7 +132,7 @@ class DocumentState:
         document_id: 32 hex digits.
         latest_revision: Newest revision known; 0 for none.
         latest_digest: Its newest settings digest.
-        current_revision: Revision that searches find; 0 for none.
+        current_revision: Newest searchable revision; 0 for none, and while the document is retired.
         current_digest: Settings digest that its chunks were cut with.
         current_count: Its number of chunks.
         retired: True from a retirement until the next revision.
@@ -143,19 +169,17 @@ class Plan:
     Attributes:
         states: Every document that the batch spoke about, as it is afterwards.
         ingested: Revisions to record, the newest fact of each with time and position of the first.
-        stored: Revisions whose chunks are kept, the newest fact of each.
-        erased: Documents and the revision up to which their rows go.
-        shown: Revisions that replace their document's records in both lanes.
-        hidden: Documents without records in either lane afterwards.
-        indexed: Every revision that became searchable on the way, in log order.
+        stored: Revisions whose chunks are kept in rows and lanes, the newest fact of each.
+        retired: Retirements in log order; they come after `ingested`.
+        erased: Documents and the revision up to which their rows and records go, before anything else happens.
+        indexed: Every revision that became current on the way, in log order.
     """
 
     states: tuple[DocumentState, ...] = ()
     ingested: tuple[Ingested, ...] = ()
     stored: tuple[Embedded, ...] = ()
+    retired: tuple[Retirement, ...] = ()
     erased: tuple[tuple[str, int], ...] = ()
-    shown: tuple[Embedded, ...] = ()
-    hidden: tuple[str, ...] = ()
     indexed: tuple[Embedded, ...] = ()
 
 
@@ -167,7 +191,7 @@ class _Draft:
     ingested: dict[tuple[str, int], Ingested] = field(default_factory=dict)
     stored: dict[tuple[str, int], Embedded] = field(default_factory=dict)
     erased: dict[str, int] = field(default_factory=dict)
-    lanes: dict[str, Embedded | None] = field(default_factory=dict)
+    retired: list[Retirement] = field(default_factory=list)
     indexed: list[Embedded] = field(default_factory=list)
 
 
@@ -191,9 +215,8 @@ def plan(before: Mapping[str, DocumentState], facts: Iterable[Fact]) -> Plan:
         states=tuple(draft.states[document_id] for document_id in touched),
         ingested=tuple(draft.ingested.values()),
         stored=tuple(draft.stored.values()),
+        retired=tuple(draft.retired),
         erased=tuple(draft.erased.items()),
-        shown=tuple(fact for fact in draft.lanes.values() if fact is not None),
-        hidden=tuple(document_id for document_id, fact in draft.lanes.items() if fact is None),
         indexed=tuple(draft.indexed),
     )
 
@@ -205,10 +228,14 @@ def _fold(draft: _Draft, state: DocumentState, fact: Fact) -> DocumentState:
         case Embedded():
             return _embed(draft, state, fact)
         case Retired():
-            draft.lanes[state.document_id] = None
+            draft.retired.append(_retirement(state, fact))
             return replace(state, retired=True, current_revision=0, current_digest="", current_count=0)
         case Erased():
             return _erase(draft, state, fact)
+
+
+def _retirement(state: DocumentState, fact: Retired) -> Retirement:
+    return Retirement(document_id=state.document_id, revision=state.latest_revision, retired_at=fact.retired_at)
 
 
 def _ingest(draft: _Draft, state: DocumentState, fact: Ingested) -> DocumentState:
@@ -217,7 +244,9 @@ def _ingest(draft: _Draft, state: DocumentState, fact: Ingested) -> DocumentStat
     key = (fact.document_id, fact.revision)
     first = draft.ingested.get(key, fact)
     # Other chunk settings don't make the revision younger: it is known since its first fact.
-    draft.ingested[key] = replace(fact, effective_at=first.effective_at, position=first.position)
+    draft.ingested[key] = replace(
+        fact, effective_at=first.effective_at, effective_from=first.effective_from, position=first.position
+    )
     return replace(
         state,
         latest_revision=fact.revision,
@@ -233,7 +262,6 @@ def _embed(draft: _Draft, state: DocumentState, fact: Embedded) -> DocumentState
     draft.stored[fact.document_id, fact.revision] = fact
     if state.retired or fact.revision != state.latest_revision:
         return state
-    draft.lanes[fact.document_id] = fact if fact.record_count else None
     draft.indexed.append(fact)
     return replace(
         state,
@@ -246,10 +274,10 @@ def _embed(draft: _Draft, state: DocumentState, fact: Embedded) -> DocumentState
 def _erase(draft: _Draft, state: DocumentState, fact: Erased) -> DocumentState:
     gone = max(fact.revision, state.latest_revision, state.erased_revision)
     draft.erased[fact.document_id] = gone
-    draft.lanes[fact.document_id] = None
     for rows in (draft.ingested, draft.stored):
         for key in [key for key in rows if key[0] == fact.document_id]:
             del rows[key]
+    draft.retired = [retirement for retirement in draft.retired if retirement.document_id != fact.document_id]
     return DocumentState(
         document_id=state.document_id,
         latest_revision=gone,

@@ -9,6 +9,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from services.index.domain.force import Force
+
 
 class Kind(StrEnum):
     """Level of a record. Statistics of one kind never count records of another."""
@@ -25,7 +27,20 @@ class Form(StrEnum):
     INFORMAL = "informal"
 
 
+class Reach(StrEnum):
+    """Which revisions may be found."""
+
+    CURRENT = "current"
+    IN_FORCE = "in_force"
+    EVERY = "every"
+
+
 EVERY_KIND: tuple[Kind, ...] = (Kind.CHUNK, Kind.DOCUMENT)
+EVERY_REVISION = 0
+"""In place of a revision: all that a document has."""
+
+RevisionKey = tuple[str, int]
+"""Document id and revision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +54,7 @@ class Record:
         kind: Level of the record.
         form: Form of its document.
         source_domain: Independent origin of its document.
+        force: When its revision counts; the same in all records of a revision.
     """
 
     document_id: str
@@ -47,6 +63,7 @@ class Record:
     kind: Kind
     form: Form
     source_domain: str
+    force: Force
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,34 +87,55 @@ class KeywordRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeywordChange:
-    """Replaces a document's records in the keyword lane: all of `kinds` go, `records` come.
+    """Replaces a revision's records in the keyword lane: all of `kinds` go, `records` come.
 
     Attributes:
-        document_id: Document whose records are replaced; every record added belongs to it.
-        records: Records to add, each of a kind in `kinds`; empty to only delete.
+        document_id: Document whose records are replaced.
+        revision: Revision whose records are replaced; `EVERY_REVISION` for those of all.
+        records: Records to add, each of what is replaced and of a kind in `kinds`; empty to only delete.
         kinds: Kinds that are deleted first.
     """
 
     document_id: str
+    revision: int
     records: tuple[KeywordRecord, ...] = ()
     kinds: tuple[Kind, ...] = EVERY_KIND
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorChange:
-    """Replaces a document's records in the vector lane: all of `kinds` go, `records` come.
+    """Replaces a revision's records in the vector lane: all of `kinds` go, `records` come.
 
     Attributes:
-        document_id: Document whose records are replaced; every record added belongs to it.
-        records: Records to add, each of a kind in `kinds`; empty to only delete.
+        document_id: Document whose records are replaced.
+        revision: Revision whose records are replaced; `EVERY_REVISION` for those of all.
+        records: Records to add, each of what is replaced and of a kind in `kinds`; empty to only delete.
         vectors: float32[n, d], row i belongs to records[i]; of any length but zero, finite. None where n = 0.
         kinds: Kinds that are deleted first.
     """
 
     document_id: str
+    revision: int
     records: tuple[Record, ...] = ()
     vectors: NDArray[np.float32] | None = None
     kinds: tuple[Kind, ...] = EVERY_KIND
+
+
+@dataclass(frozen=True, slots=True)
+class ForceChange:
+    """Says anew when a revision counts; its records and vectors stay. Without records it changes nothing.
+
+    Attributes:
+        document_id: Document.
+        revision: One of its revisions.
+        form: Form of the revision's records.
+        force: When it counts from now on.
+    """
+
+    document_id: str
+    revision: int
+    form: Form
+    force: Force
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +147,22 @@ class LaneFilter:
         forms: Forms that count; empty for all.
         document_ids: Documents that count; empty for all.
         source_domains: Source domains that count; empty for all.
+        reach: Which revisions count.
+        as_of: Instant that the reach is about, microseconds since 1970 in UTC; says nothing to `Reach.CURRENT`.
+        at: Highest KNOWLEDGE position that a revision may have come with; 0 for any.
+        also: Revisions that count although reach, instant and position leave them out.
+        without: Revisions that don't count although reach, instant and position let them in. None is in both lists.
     """
 
     kind: Kind = Kind.CHUNK
     forms: tuple[Form, ...] = ()
     document_ids: tuple[str, ...] = ()
     source_domains: tuple[str, ...] = ()
+    reach: Reach = Reach.CURRENT
+    as_of: int = 0
+    at: int = 0
+    also: tuple[RevisionKey, ...] = ()
+    without: tuple[RevisionKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +207,35 @@ def hit_order(hit: LaneHit) -> tuple[float, str, int, int]:
         Falling score first, then document id, revision and ordinal.
     """
     return (-hit.score, hit.document_id, hit.revision, hit.ordinal)
+
+
+class Within:
+    """Whether a filter lets a revision in, by what the rows say: for hits of lanes that may be ahead of the rows."""
+
+    def __init__(self, lane_filter: LaneFilter) -> None:
+        self._filter = lane_filter
+        self._also = frozenset(lane_filter.also)
+        self._without = frozenset(lane_filter.without)
+
+    def __call__(self, key: RevisionKey, force: Force) -> bool:
+        """Look at one revision.
+
+        Args:
+            key: Its name.
+            force: When it counts.
+
+        Returns:
+            True when reach, instant and position let it in, but for the two lists.
+        """
+        if key in self._also:
+            return True
+        asked = self._filter
+        if key in self._without or (asked.at and force.position > asked.at):
+            return False
+        match asked.reach:
+            case Reach.CURRENT:
+                return force.current
+            case Reach.IN_FORCE:
+                return force.effective_from <= asked.as_of < force.in_force_until
+            case Reach.EVERY:
+                return force.effective_from <= asked.as_of

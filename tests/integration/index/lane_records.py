@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.index.domain.analysis import analyse_text
+from services.index.domain.force import Force
 from services.index.domain.records import (
     EVERY_KIND,
+    EVERY_REVISION,
     Form,
     KeywordChange,
     KeywordRecord,
@@ -19,6 +21,7 @@ from services.index.domain.records import (
 )
 
 DIMENSION = 8
+ALWAYS = Force(effective_from=0, position=1)
 
 
 def document(number: int) -> str:
@@ -34,9 +37,10 @@ def record(  # a record has this many fields
     kind: Kind = Kind.CHUNK,
     form: Form = Form.TEXT,
     domain: str = "example.org",
+    force: Force = ALWAYS,
 ) -> Record:
     """A record of a numbered document."""
-    return Record(document(number), revision, ordinal, kind, form, domain)
+    return Record(document(number), revision, ordinal, kind, form, domain, force)
 
 
 def keyword_record(of: Record, text: str, *, title: str = "", entities: Sequence[str] = ()) -> KeywordRecord:
@@ -45,13 +49,20 @@ def keyword_record(of: Record, text: str, *, title: str = "", entities: Sequence
 
 
 def texts(
-    number: int, *chunks: str, revision: int = 1, form: Form = Form.TEXT, domain: str = "example.org"
+    number: int,
+    *chunks: str,
+    revision: int = 1,
+    form: Form = Form.TEXT,
+    domain: str = "example.org",
+    force: Force = ALWAYS,
+    of: int = EVERY_REVISION,
 ) -> KeywordChange:
-    """Replaces a document by chunks of text."""
+    """Replaces a document, or one of its revisions, by chunks of text."""
     return KeywordChange(
         document(number),
+        of,
         tuple(
-            keyword_record(record(number, revision=revision, ordinal=i, form=form, domain=domain), text)
+            keyword_record(record(number, revision=revision, ordinal=i, form=form, domain=domain, force=force), text)
             for i, text in enumerate(chunks)
         ),
     )
@@ -72,9 +83,12 @@ def vectors(
     form: Form = Form.TEXT,
     domain: str = "example.org",
     kinds: tuple[Kind, ...] = EVERY_KIND,
+    force: Force = ALWAYS,
+    of: int = EVERY_REVISION,
 ) -> VectorChange:
-    """Replaces a document by vectors."""
+    """Replaces a document, or one of its revisions, by vectors."""
     made = tuple(
-        record(number, revision=revision, ordinal=i, kind=kind, form=form, domain=domain) for i in range(len(rows))
+        record(number, revision=revision, ordinal=i, kind=kind, form=form, domain=domain, force=force)
+        for i in range(len(rows))
     )
-    return VectorChange(document(number), made, np.stack(rows) if rows else None, kinds)
+    return VectorChange(document(number), of, made, np.stack(rows) if rows else None, kinds)

@@ -152,11 +152,12 @@ class World:
         crate: str = "main",
         digest: str = "d1",
         form: event_pb.Form.ValueType = event_pb.FORM_TEXT,
+        effective_at: datetime = NOON,
     ) -> int:
         message = ingest_pb.DocumentIngested(
             document_id=document_id(number), revision=revision, settings_digest=digest, form=form
         )
-        message.effective_at.FromDatetime(NOON)
+        message.effective_at.FromDatetime(effective_at)
         return await self._append(self._ingest, crate, document_id(number), message)
 
     async def embed(
@@ -214,8 +215,9 @@ class World:
         await self.ingest(number, revision, crate=crate)
         return await self.embed(number, texts, revision, crate=crate)
 
-    async def retire(self, number: int, revision: int = 1, *, crate: str = "main") -> int:
+    async def retire(self, number: int, revision: int = 1, *, crate: str = "main", retired_at: datetime = NOON) -> int:
         message = ingest_pb.DocumentRetired(document_id=document_id(number), revision=revision)
+        message.retired_at.FromDatetime(retired_at)
         return await self._append(self._ingest, crate, document_id(number), message)
 
     async def erase(self, number: int, revision: int = 1, *, crate: str = "main") -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from services.index.adapters.keyword_lane_tantivy import TantivyKeywordLanes
 from services.index.domain.analysis import analyse_query, analyse_text
-from services.index.domain.records import Form, KeywordChange, Kind, LaneFilter, TermStatistics
+from services.index.domain.records import EVERY_REVISION, Form, KeywordChange, Kind, LaneFilter, TermStatistics
 from services.index.ports import KeywordLane, KeywordLanes
 from services.kernel.errors import Rejected, Unavailable
 from tests.integration.index.lane_records import document, keyword_record, record, texts
@@ -104,9 +104,9 @@ async def test_a_replacement_leaves_nothing_of_the_old_revision(lane: KeywordLan
 async def test_a_deletion_frees_the_only_place(lane: KeywordLane) -> None:
     await lane.replace([texts(1, "west gate gate gate"), texts(2, "the west gate opens at six")], 1)
     assert await found(lane, "west gate", limit=1) == ["1.1.0"]
-    await lane.replace([KeywordChange(document(1))], 2)
+    await lane.replace([KeywordChange(document(1), EVERY_REVISION)], 2)
     assert await found(lane, "west gate", limit=1) == ["2.1.0"]
-    await lane.replace([KeywordChange(document(1)), KeywordChange(document(99))], 3)
+    await lane.replace([KeywordChange(document(1), EVERY_REVISION), KeywordChange(document(99), EVERY_REVISION)], 3)
     assert await lane.count() == 1
 
 
@@ -127,9 +127,9 @@ async def test_the_same_or_an_older_batch_changes_nothing(lane: KeywordLane) -> 
 async def test_only_the_named_kinds_are_replaced(lane: KeywordLane) -> None:
     whole = keyword_record(record(1, kind=Kind.DOCUMENT), "gate whole", title="Gate")
     chunk = keyword_record(record(1), "gate part")
-    await lane.replace([KeywordChange(document(1), (whole, chunk))], 1)
+    await lane.replace([KeywordChange(document(1), EVERY_REVISION, (whole, chunk))], 1)
     fresh = keyword_record(record(1, revision=2), "gate fresh")
-    await lane.replace([KeywordChange(document(1), (fresh,), kinds=(Kind.CHUNK,))], 2)
+    await lane.replace([KeywordChange(document(1), EVERY_REVISION, (fresh,), kinds=(Kind.CHUNK,))], 2)
     assert await found(lane, "gate") == ["1.2.0"]
     assert await found(lane, "gate", LaneFilter(kind=Kind.DOCUMENT)) == ["1.1.0"]
     assert (await lane.count(Kind.CHUNK), await lane.count(Kind.DOCUMENT), await lane.count()) == (1, 1, 2)
@@ -142,6 +142,7 @@ async def test_documents_do_not_count_in_the_statistics_of_chunks(lane: KeywordL
     documents = [
         KeywordChange(
             document(n),
+            EVERY_REVISION,
             (keyword_record(record(n, kind=Kind.DOCUMENT), "gate " * 50),),
             kinds=(Kind.DOCUMENT,),
         )
@@ -156,13 +157,17 @@ async def test_documents_do_not_count_in_the_statistics_of_chunks(lane: KeywordL
 async def test_statistics_leave_deleted_records_out_and_count_a_record_once(lane: KeywordLane) -> None:
     both = keyword_record(record(1), "gate gate", title="gate", entities=analyse_text("gate"))
     only_entity = keyword_record(record(2, form=Form.INFORMAL), "met", entities=["2026-03-01"])
-    changes = [KeywordChange(document(1), (both,)), KeywordChange(document(2), (only_entity,)), texts(3, "gate")]
+    changes = [
+        KeywordChange(document(1), EVERY_REVISION, (both,)),
+        KeywordChange(document(2), EVERY_REVISION, (only_entity,)),
+        texts(3, "gate"),
+    ]
     await lane.replace(changes, 1)
     assert (await lane.term_statistics(["gate", "2026-03-01"], Kind.CHUNK)).document_frequency == {
         "gate": 2,
         "2026-03-01": 1,
     }
-    await lane.replace([KeywordChange(document(3))], 2)
+    await lane.replace([KeywordChange(document(3), EVERY_REVISION)], 2)
     assert await lane.term_statistics(["gate", "gate"], Kind.CHUNK) == TermStatistics(2, {"gate": 1})
 
 
@@ -199,9 +204,11 @@ async def test_a_term_asked_twice_counts_twice(lane: KeywordLane) -> None:
 async def test_title_and_entities_raise_a_record(lane: KeywordLane) -> None:
     await lane.replace(
         [
-            KeywordChange(document(1), (keyword_record(record(1), "gate words here"),)),
-            KeywordChange(document(2), (keyword_record(record(2), "words here", title="gate"),)),
-            KeywordChange(document(3), (keyword_record(record(3), "gate words here", entities=["gate"]),)),
+            KeywordChange(document(1), EVERY_REVISION, (keyword_record(record(1), "gate words here"),)),
+            KeywordChange(document(2), EVERY_REVISION, (keyword_record(record(2), "words here", title="gate"),)),
+            KeywordChange(
+                document(3), EVERY_REVISION, (keyword_record(record(3), "gate words here", entities=["gate"]),)
+            ),
         ],
         1,
     )
@@ -259,7 +266,7 @@ async def test_equal_scores_come_by_document_revision_and_ordinal(lane: KeywordL
 async def test_a_hit_says_what_was_found(lane: KeywordLane) -> None:
     high = 0xFFEE_DDCC_BBAA_9988_7766_5544_3322_1100
     big = record(high, revision=70_000, ordinal=60_000, form=Form.STRUCTURED)
-    await lane.replace([KeywordChange(document(high), (keyword_record(big, "gate"),))], 1)
+    await lane.replace([KeywordChange(document(high), EVERY_REVISION, (keyword_record(big, "gate"),))], 1)
     (hit,) = await lane.search(["gate"], LaneFilter(), 1)
     assert (hit.document_id, hit.revision, hit.ordinal, hit.form) == (document(high), 70_000, 60_000, Form.STRUCTURED)
 

@@ -12,7 +12,7 @@ import pytest
 import tantivy
 
 from services.index.adapters.keyword_lane_tantivy import TantivyKeywordLanes
-from services.index.domain.records import KeywordChange, LaneFilter
+from services.index.domain.records import EVERY_REVISION, KeywordChange, LaneFilter
 from services.kernel.errors import Corrupt, Unavailable
 from tests.integration.index.lane_records import document, texts
 
@@ -142,7 +142,7 @@ async def test_a_rewrite_leaves_no_term_of_deleted_records(tmp_path: Path) -> No
     lanes = TantivyKeywordLanes(root=tmp_path)
     lane = await lanes.open("main", 1)
     await lane.replace([texts(1, "gate"), texts(2, "zworblax"), texts(3, "harbour")], 1)
-    await lane.replace([KeywordChange(document(2))], 2)
+    await lane.replace([KeywordChange(document(2), EVERY_REVISION)], 2)
     assert dictionary_holds(tmp_path, "zworblax")
     await lane.rewrite(pages_of(texts(1, "gate"), texts(3, "harbour")))
     assert not dictionary_holds(tmp_path, "zworblax")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
 import asyncpg
@@ -14,8 +14,10 @@ from services.index.adapters.schema_postgres import MIGRATIONS
 from services.index.adapters.tables_postgres import PostgresTables
 from services.index.domain.content import ChunkKey, CrateRows, Description, RecordCounts, RevisionContent
 from services.index.domain.documents import Embedded, Erased, Fact, Ingested, Plan, Retired, plan
+from services.index.domain.force import Force, instant
 from services.index.domain.generations import GenerationEnd, GenerationStart, GenerationStatus, serving
-from services.index.domain.records import Form
+from services.index.domain.records import Form, RevisionKey
+from services.index.forces import SuccessionForces
 from services.kernel.db import Database
 from services.kernel.errors import Corrupt, Unavailable
 from services.kernel.runner import Context
@@ -41,8 +43,14 @@ class Rows:
         )
         made = plan(states, facts)
         self.at = facts[-1].position
-        await self.tables.commit([rows_of(crate, made)], self.at, nothing)
+        forces = await SuccessionForces(tables=self.tables).after(crate, made)
+        await self.tables.commit([rows_of(crate, made, forces)], self.at, nothing)
         return made
+
+    async def current(self, *keys: RevisionKey, crate: str = "main") -> list[int]:
+        """Revisions among the keys that are current."""
+        standing = await self.reader.standing(crate, keys)
+        return [revision for (_, revision), force in standing.forces.items() if force.current]
 
     async def count(self, table: str) -> int:
         return int(await self.database.pool.fetchval(f"select count(*) from {table}"))  # noqa: S608  (test's own names)
@@ -58,9 +66,9 @@ async def nothing() -> None:
     """Stands where the lanes are written."""
 
 
-def rows_of(crate: str, made: Plan) -> CrateRows:
+def rows_of(crate: str, made: Plan, forces: Mapping[RevisionKey, Force]) -> CrateRows:
     contents = {(fact.document_id, fact.revision): content(fact) for fact in made.stored}
-    return CrateRows(crate_id=crate, plan=made, contents=contents)
+    return CrateRows(crate_id=crate, plan=made, contents=contents, forces=forces)
 
 
 def content(fact: Embedded) -> RevisionContent:
@@ -87,6 +95,7 @@ def ingested(revision: int, position: int, *, digest: str = "d1", document: str 
         settings_digest=digest,
         form=Form.STRUCTURED,
         effective_at=NOON,
+        effective_from=instant(NOON) + revision,
         position=position,
     )
 
@@ -111,11 +120,22 @@ def key(revision: int, ordinal: int, document: str = DOC) -> ChunkKey:
     return ChunkKey(document_id=document, revision=revision, ordinal=ordinal)
 
 
+async def test_tables_of_an_older_release_are_filled_from_the_log_anew(
+    context_for: Callable[[str], Awaitable[Context]],
+) -> None:
+    context = await context_for("index")
+    old = await context.database(MIGRATIONS[:2])
+    await old.pool.execute("insert into documents values ('main', 'd', 'searchable', 1, 'x', 1, 'x', 1, false, 0)")
+    await old.pool.execute("insert into positions values ('lanes', 9, $1)", INCARNATION)
+    rows = Rows(await context.database(MIGRATIONS))
+    assert (await rows.count("documents"), await rows.tables.position()) == (0, 0)
+
+
 async def test_an_empty_schema_stands_at_zero(rows: Rows) -> None:
     assert await rows.tables.position() == 0
     assert await rows.reader.position() == 0
-    standing = await rows.reader.standing("main", [DOC])
-    assert (standing.position, dict(standing.revisions)) == (0, {})
+    standing = await rows.reader.standing("main", [(DOC, 1)])
+    assert (standing.position, dict(standing.forces)) == (0, {})
     fetched = await rows.reader.fetch("main", [key(1, 0)], with_terms=True)
     assert (fetched.position, fetched.chunks) == (0, ())
     assert await rows.reader.record_counts("main") == RecordCounts(chunks=0, documents=0)
@@ -156,17 +176,21 @@ async def test_chunks_are_fetched_in_the_order_asked_for(rows: Rows) -> None:
 async def test_chunks_of_another_crate_are_not_fetched(rows: Rows) -> None:
     await rows.apply(ingested(1, 1), embedded(1, 2))
     assert (await rows.reader.fetch("other", [key(1, 0)], with_terms=False)).chunks == ()
-    assert (await rows.reader.standing("other", [DOC])).revisions == {}
+    assert (await rows.reader.standing("other", [(DOC, 1)])).forces == {}
     assert await rows.reader.page("other", DOC, 0, 0, 10) is None
 
 
-async def test_a_superseded_revision_keeps_its_chunks_but_is_not_fetched(rows: Rows) -> None:
+async def test_a_superseded_revision_keeps_its_chunks_and_says_when_it_counted(rows: Rows) -> None:
     await rows.apply(ingested(1, 1), embedded(1, 2), ingested(2, 3), embedded(2, 4))
-    assert (await rows.reader.fetch("main", [key(1, 0)], with_terms=False)).chunks == ()
+    (chunk,) = (await rows.reader.fetch("main", [key(1, 0)], with_terms=True)).chunks
+    start = instant(NOON)
+    past = Force(effective_from=start + 1, in_force_until=start + 2, position=1, current=False)
+    assert (chunk.force, chunk.terms) == (past, ("t0", "word"))
     page = await rows.reader.page("main", DOC, 1, 0, 10)
     assert page is not None
     assert len(page.chunks) == 2
-    assert (await rows.reader.standing("main", [DOC, OTHER])).revisions == {DOC: 2}
+    standing = await rows.reader.standing("main", [(DOC, 1), (DOC, 2), (OTHER, 1)])
+    assert standing.forces == {(DOC, 1): past, (DOC, 2): Force(effective_from=start + 2, position=3)}
 
 
 async def test_new_chunk_settings_replace_the_rows_of_the_revision(rows: Rows) -> None:
@@ -198,8 +222,9 @@ async def test_erasure_leaves_only_the_tombstone(rows: Rows) -> None:
 
 async def test_retirement_keeps_rows_and_shows_none(rows: Rows) -> None:
     await rows.apply(ingested(1, 1), embedded(1, 2))
-    await rows.apply(Retired(document_id=DOC, revision=1, position=3))
-    assert (await rows.reader.standing("main", [DOC])).revisions == {}
+    await rows.apply(Retired(document_id=DOC, revision=1, retired_at=instant(NOON) + 7, position=3))
+    (force,) = (await rows.reader.standing("main", [(DOC, 1)])).forces.values()
+    assert (force.current, force.in_force_until) == (False, instant(NOON) + 7)
     assert await rows.reader.page("main", DOC, 0, 0, 10) is None
     page = await rows.reader.page("main", DOC, 1, 0, 10)
     assert page is not None
@@ -221,7 +246,9 @@ async def test_a_batch_that_comes_again_changes_nothing(rows: Rows) -> None:
     facts = (ingested(1, 1), embedded(1, 2), ingested(2, 3), embedded(2, 4))
     await rows.apply(*facts)
     before = [await rows.database.pool.fetch(f"select * from {table} order by 1, 2, 3") for table in ("documents", "revisions", "chunks")]  # noqa: S608  # fmt: skip
-    await rows.tables.commit([rows_of("main", plan({}, facts))], 4, nothing)
+    made = plan({}, facts)
+    forces = await SuccessionForces(tables=rows.tables).after("main", made)
+    await rows.tables.commit([rows_of("main", made, forces)], 4, nothing)
     again = [await rows.database.pool.fetch(f"select * from {table} order by 1, 2, 3") for table in ("documents", "revisions", "chunks")]  # noqa: S608  # fmt: skip
     assert again == before
 
@@ -247,7 +274,7 @@ async def test_the_position_moves_with_the_rows_or_not_at_all(rows: Rows) -> Non
     with pytest.raises(asyncpg.CharacterNotInRepertoireError):
         await rows.tables.commit([broken], 2, nothing)
     assert await rows.tables.position() == 1
-    assert (await rows.reader.standing("main", [DOC])).revisions == {}
+    assert await rows.current((DOC, 1)) == []
 
 
 async def test_a_batch_whose_lanes_fail_writes_no_row(rows: Rows) -> None:
@@ -257,7 +284,7 @@ async def test_a_batch_whose_lanes_fail_writes_no_row(rows: Rows) -> None:
 
     made = plan({}, [ingested(1, 1), embedded(1, 2)])
     with pytest.raises(Unavailable, match="engine is away"):
-        await rows.tables.commit([rows_of("main", made)], 2, fail)
+        await rows.tables.commit([rows_of("main", made, {})], 2, fail)
     assert await rows.tables.position() == 0
     assert await rows.count("chunks") == 0
 

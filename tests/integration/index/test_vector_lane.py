@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from services.index.adapters.vector_engine_process import VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLanes
-from services.index.domain.records import Form, Kind, LaneFilter, VectorChange
+from services.index.domain.records import EVERY_REVISION, Form, Kind, LaneFilter, VectorChange
 from services.index.ports import VectorLane, VectorLanes
 from services.kernel.errors import Conflict, Rejected, Unavailable
 from tests.integration.index.lane_records import DIMENSION, direction, document, record, vectors
@@ -107,7 +107,7 @@ async def test_the_same_or_an_older_batch_changes_nothing(lane: VectorLane) -> N
 
 async def test_only_the_named_kinds_are_replaced(lane: VectorLane) -> None:
     whole = record(1, kind=Kind.DOCUMENT)
-    await lane.replace([VectorChange(document(1), (record(1), whole), np.stack([EAST, NORTH]))], 1)
+    await lane.replace([VectorChange(document(1), EVERY_REVISION, (record(1), whole), np.stack([EAST, NORTH]))], 1)
     await lane.replace([vectors(1, WEST, revision=2, kinds=(Kind.CHUNK,))], 2)
     assert await found(lane, EAST) == ["1.2.0"]
     assert await found(lane, EAST, LaneFilter(kind=Kind.DOCUMENT)) == ["1.1.0"]
@@ -239,9 +239,9 @@ async def test_a_vector_that_has_no_cosine_is_refused(lane: VectorLane, bad: NDA
 
 async def test_records_and_vectors_belong_together(lane: VectorLane) -> None:
     with pytest.raises(Rejected, match=document(1)):
-        await lane.replace([VectorChange(document(1), (record(1),))], 1)
+        await lane.replace([VectorChange(document(1), EVERY_REVISION, (record(1),))], 1)
     with pytest.raises(Rejected, match=document(1)):
-        await lane.replace([VectorChange(document(1), (record(1),), np.stack([EAST, WEST]))], 1)
+        await lane.replace([VectorChange(document(1), EVERY_REVISION, (record(1),), np.stack([EAST, WEST]))], 1)
 
 
 async def test_searches_see_a_document_before_or_after_its_replacement(lane: VectorLane) -> None:

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from services.index.adapters.edge_engine import frames
+from services.index.adapters.edge_engine.conditions import Search
 from services.index.adapters.edge_engine.frames import Step
 from services.index.adapters.edge_engine.served_lane import LaneError, ServedLane
-from services.index.adapters.edge_engine.shard import Search, build_index, rewrite
+from services.index.adapters.edge_engine.shard import build_index, rewrite
+from services.index.domain.force import NEVER
 
 # Below 1 KiB of vectors the engine builds no index.
 DIMENSION = 64
@@ -65,10 +67,10 @@ def opened(folder: Path, builder: Builder, optimise_at: int = 1000) -> ServedLan
 
 async def put(lane: ServedLane, number: int, edition: int, records: int, *, last: bool = True) -> None:
     rows = np.tile(EAST, (records, 1))
-    listed = tuple((edition, i, "chunk", "text", "here") for i in range(records))
-    step = Step(f"{number:032x}", edition, ("chunk", "document"), listed, rows, last)
+    listed = tuple((edition, i, "chunk", "text", "here", (0, NEVER, 1, 1)) for i in range(records))
+    step = Step(f"{number:032x}", 0, edition, ("chunk", "document"), listed, rows, last)
     _, body = frames.encode_steps([step], {})
-    header = {"dimension": DIMENSION, "steps": [[step.document_id, edition, step.kinds, listed, last]]}
+    header = {"dimension": DIMENSION, "steps": [[step.document_id, 0, edition, step.kinds, listed, last, None]]}
     await lane.apply(header, body)
 
 

@@ -13,6 +13,7 @@ from services.index.adapters.edge_engine import frames
 from services.index.adapters.edge_engine.frames import Header, Step
 from services.index.adapters.edge_engine.server import EngineServer
 from services.index.adapters.vector_engine_process import EngineConnection
+from services.index.domain.force import NEVER
 from services.kernel.errors import Conflict, Corrupt, Rejected, Unavailable
 
 KEY: Header = {"crate": "main", "generation": 1, "dimension": 64}
@@ -32,8 +33,8 @@ async def connection(tmp_path: Path) -> AsyncIterator[EngineConnection]:
 
 
 async def filled(connection: EngineConnection) -> None:
-    records = tuple((1, i, "chunk", "text", "here") for i in range(20))
-    step = Step("a" * 32, 1, ("chunk", "document"), records, ROWS, last=True)
+    records = tuple((1, i, "chunk", "text", "here", (0, NEVER, 1, 1)) for i in range(20))
+    step = Step("a" * 32, 1, 1, ("chunk", "document"), records, ROWS, last=True)
     await connection.send(frames.encode_steps([step], {"op": "steps", **KEY}))
     await connection.call({"op": "commit", **KEY, "position": 5})
 

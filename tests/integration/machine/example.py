@@ -223,7 +223,7 @@ class Example:
                     assert staying == wanted, (lane, kind, records, wanted)
 
     async def check_settled(self) -> None:
-        """When all is done, the lanes hold what the commands came to, and nothing beside it."""
+        """When all is done, lanes show what the commands came to, and hold the history of it and nothing beside."""
         shown = self.model.wanted()
         assert self.model.shown(self.log.facts, self.log.events[-1].position) == shown
         assert [fact.message for fact in self.log.facts if fact.name == "TaskFailed"] == []
@@ -232,10 +232,13 @@ class Example:
             assert told.get((fact.service, fact.aggregate)) != fact.key, "a fact stands in the log twice in a row"
             told[fact.service, fact.aggregate] = fact.key
         await self.check()
-        counts = {kind: len(_records(shown, kind)) for kind in Kind}
-        assert await self._system.held(self._crate) == {
-            f"{lane} {kind}": count for lane in ("keyword", "vector") for kind, count in counts.items()
-        }
+        kept = self.model.kept(self.log.facts)
+        for kind in Kind:
+            records = _kept_records(kept, kind)
+            counts = await self._system.held(self._crate)
+            assert (counts[f"keyword {kind}"], counts[f"vector {kind}"]) == (len(records), len(records))
+            assert await self._system.by_words(self._crate, " ".join(WORDS), kind, every=True) == records
+            assert await self._system.by_vector(self._crate, kind, every=True) == records
         for word in WORDS:
             about = {document: each for document, each in shown.items() if each.text == word}
             assert await self._system.by_words(self._crate, word, Kind.CHUNK) == _records(about, Kind.CHUNK)
@@ -245,6 +248,11 @@ class Example:
             if held.state == "erased":
                 # Behind the revision lies at most what a put left that didn't live to be recorded.
                 assert [n for n in self._system.revisions_kept(held.document_id) if n <= held.revision] == []
+
+
+def _kept_records(kept: dict[tuple[str, int], Shown], kind: Kind) -> list[Record]:
+    """The records of some revisions."""
+    return sorted(record for (document, _), each in kept.items() for record in _records({document: each}, kind))
 
 
 def _records(shown: dict[str, Shown], kind: Kind) -> list[Record]:

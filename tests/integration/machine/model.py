@@ -123,3 +123,29 @@ class Model:
                     text = self.texts[message.document_id, message.revision]
                     found[message.document_id] = Shown(message.revision, text, wanted.chunking.size_chars == SMALL_SIZE)
         return {document: shown for document, shown in found.items() if shown.chunks}
+
+    def kept(self, log: Sequence[Event]) -> dict[tuple[str, int], Shown]:
+        """What the lanes hold by document and revision once the index has applied the whole log.
+
+        Every revision with its vectors, cut as was asked for last while it was the newest, of a document that isn't erased.
+        """
+        asked: dict[tuple[str, int], DocumentIngested] = {}
+        newest: dict[str, int] = {}
+        found: dict[tuple[str, int], Shown] = {}
+        for event in log:
+            message = event.message
+            if isinstance(message, DocumentIngested):
+                if message.revision >= newest.get(message.document_id, 1):
+                    newest[message.document_id] = message.revision
+                    asked[message.document_id, message.revision] = message
+            elif isinstance(message, DocumentErased):
+                newest[message.document_id] = max(newest.get(message.document_id, 0), message.revision) + 1
+                for rows in (asked, found):
+                    for key in [key for key in rows if key[0] == message.document_id]:
+                        del rows[key]
+            elif isinstance(message, RecordsEmbedded):
+                key = (message.document_id, message.revision)
+                if key in asked and asked[key].settings_digest == message.settings_digest:
+                    small = asked[key].chunking.size_chars == SMALL_SIZE
+                    found[key] = Shown(message.revision, self.texts[key], small)
+        return {key: shown for key, shown in found.items() if shown.chunks}

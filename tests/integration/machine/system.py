@@ -15,6 +15,7 @@ import grpc
 import numpy as np
 import pytest
 from affidavit.index.v1 import index_service_pb2 as index_pb
+from affidavit.index.v1 import living_pb2 as living_pb
 from affidavit.ingest.v1 import ingest_service_pb2 as pb
 from affidavit.ingest.v1.settings_pb2 import ChunkSettings
 
@@ -50,6 +51,7 @@ _WIRES = {
 GENERATION = 1
 KINDS = {Kind.CHUNK: index_pb.RECORD_KIND_CHUNK, Kind.DOCUMENT: index_pb.RECORD_KIND_DOCUMENT}
 _MOST = 100
+_REACHES = {False: living_pb.REACH_CURRENT, True: living_pb.REACH_EVERY}
 _SETTINGS = {
     "AFFIDAVIT_EMBEDDER_MODEL": HASH_ID,
     "AFFIDAVIT_INDEX_SPACING_S": "0",
@@ -280,19 +282,29 @@ class System:
             for kind in Kind
         }
 
-    async def by_words(self, crate: str, words: str, kind: Kind) -> list[Record]:
-        """Records that the keyword lane finds."""
+    async def by_words(self, crate: str, words: str, kind: Kind, *, every: bool = False) -> list[Record]:
+        """Records that the keyword lane finds, of current revisions or of every one."""
         lane_filter = index_pb.LaneFilter(kind=KINDS[kind])
-        request = index_pb.SearchKeywordRequest(crate_id=crate, query=words, limit=_MOST, filter=lane_filter)
+        request = index_pb.SearchKeywordRequest(
+            crate_id=crate, query=words, limit=_MOST, filter=lane_filter, reach=_REACHES[every]
+        )
         return _records(await self.running["index"].servicer.SearchKeyword(request, None))
 
-    async def by_vector(self, crate: str, kind: Kind) -> list[Record]:
-        """Records that the vector lane finds: all, whatever they are about."""
-        return _records(await self._nearest(crate, np.ones(DIMENSION), _MOST, index_pb.LaneFilter(kind=KINDS[kind])))
+    async def by_vector(self, crate: str, kind: Kind, *, every: bool = False) -> list[Record]:
+        """Records that the vector lane finds, of current revisions or of every one: all, whatever they are about."""
+        lane_filter = index_pb.LaneFilter(kind=KINDS[kind])
+        return _records(await self._nearest(crate, np.ones(DIMENSION), _MOST, lane_filter, every=every))
 
-    async def _nearest(self, crate: str, vector: Any, limit: int, lane_filter: index_pb.LaneFilter) -> Any:
+    async def _nearest(
+        self, crate: str, vector: Any, limit: int, lane_filter: index_pb.LaneFilter, *, every: bool = False
+    ) -> Any:
         request = index_pb.SearchVectorRequest(
-            crate_id=crate, vector=vector.astype("<f4").tobytes(), model_id=HASH_ID, limit=limit, filter=lane_filter
+            crate_id=crate,
+            vector=vector.astype("<f4").tobytes(),
+            model_id=HASH_ID,
+            limit=limit,
+            filter=lane_filter,
+            reach=_REACHES[every],
         )
         return await self.running["index"].servicer.SearchVector(request, None)
 

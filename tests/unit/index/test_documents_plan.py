@@ -17,6 +17,7 @@ from services.index.domain.documents import (
     Status,
     plan,
 )
+from services.index.domain.force import instant
 from services.index.domain.records import Form
 
 DOC = "0" * 31 + "1"
@@ -31,6 +32,7 @@ def ingested(revision: int, position: int, *, digest: str = "d1", document: str 
         settings_digest=digest,
         form=Form.TEXT,
         effective_at=NOON,
+        effective_from=instant(NOON),
         position=position,
     )
 
@@ -52,7 +54,7 @@ def embedded(revision: int, position: int, *, digest: str = "d1", document: str 
 
 
 def retired(revision: int, position: int) -> Retired:
-    return Retired(document_id=DOC, revision=revision, position=position)
+    return Retired(document_id=DOC, revision=revision, retired_at=position, position=position)
 
 
 def erased(revision: int, position: int) -> Erased:
@@ -71,12 +73,10 @@ def after(*facts: Fact) -> DocumentState:
 def test_a_new_revision_becomes_searchable_when_it_is_embedded() -> None:
     known = plan({}, [ingested(1, 1)])
     assert only_state(known).status is Status.PENDING
-    assert not known.shown
-    assert not known.hidden
     made = plan({DOC: only_state(known)}, [embedded(1, 2)])
     assert only_state(made).current_revision == 1
     assert only_state(made).status is Status.SEARCHABLE
-    assert made.shown == (embedded(1, 2),)
+    assert made.indexed == (embedded(1, 2),)
     assert made.stored == (embedded(1, 2),)
     assert made.indexed == (embedded(1, 2),)
 
@@ -86,11 +86,9 @@ def test_the_old_revision_stays_searchable_until_the_new_one_is_embedded() -> No
     made = plan({DOC: before}, [ingested(2, 3)])
     assert only_state(made).current_revision == 1
     assert only_state(made).status is Status.SEARCHABLE
-    assert not made.shown
-    assert not made.hidden
     replaced = plan({DOC: only_state(made)}, [embedded(2, 4)])
     assert only_state(replaced).current_revision == 2
-    assert replaced.shown == (embedded(2, 4),)
+    assert replaced.indexed == (embedded(2, 4),)
 
 
 def test_a_late_older_revision_keeps_its_chunks_and_shows_nothing() -> None:
@@ -98,8 +96,6 @@ def test_a_late_older_revision_keeps_its_chunks_and_shows_nothing() -> None:
     made = plan({DOC: before}, [embedded(1, 4)])
     assert only_state(made).current_revision == 2
     assert made.stored == (embedded(1, 4),)
-    assert not made.shown
-    assert not made.hidden
     assert not made.indexed
 
 
@@ -114,7 +110,7 @@ def test_a_revision_that_was_cut_with_older_settings_is_ignored() -> None:
 def test_other_settings_of_the_same_revision_replace_its_chunks() -> None:
     before = after(ingested(1, 1), embedded(1, 2))
     made = plan({DOC: before}, [ingested(1, 3, digest="d2"), embedded(1, 4, digest="d2", count=5)])
-    assert made.shown == (embedded(1, 4, digest="d2", count=5),)
+    assert made.indexed == (embedded(1, 4, digest="d2", count=5),)
     assert only_state(made).current_count == 5
 
 
@@ -127,10 +123,8 @@ def test_rechunking_does_not_make_a_revision_younger() -> None:
 def test_retiring_takes_the_document_out_and_late_vectors_do_not_bring_it_back() -> None:
     before = after(ingested(1, 1), embedded(1, 2), ingested(2, 3))
     made = plan({DOC: before}, [retired(1, 4)])
-    assert made.hidden == (DOC,)
     assert only_state(made).status is Status.RETIRED
     late = plan({DOC: only_state(made)}, [embedded(2, 5)])
-    assert not late.shown
     assert not late.indexed
     assert late.stored == (embedded(2, 5),)
     assert only_state(late).status is Status.RETIRED
@@ -141,14 +135,13 @@ def test_a_put_after_retirement_is_a_new_revision_and_searchable_again() -> None
     assert only_state(plan({DOC: before}, [ingested(1, 4, digest="d2")])).status is Status.RETIRED
     made = plan({DOC: before}, [ingested(2, 4), embedded(2, 5)])
     assert only_state(made).status is Status.SEARCHABLE
-    assert made.shown == (embedded(2, 5),)
+    assert made.indexed == (embedded(2, 5),)
 
 
 def test_erasure_removes_rows_up_to_the_newest_revision_known() -> None:
     before = after(ingested(1, 1), embedded(1, 2))
     made = plan({DOC: before}, [ingested(2, 3), embedded(2, 4), erased(1, 5)])
     assert made.erased == ((DOC, 2),)
-    assert made.hidden == (DOC,)
     assert not made.stored
     assert not made.ingested
     assert only_state(made).status is Status.ERASED
@@ -169,30 +162,22 @@ def test_a_document_that_is_erased_and_put_again_in_one_batch_keeps_only_the_new
     made = plan({}, [ingested(1, 1), embedded(1, 2), erased(1, 3), ingested(2, 4), embedded(2, 5)])
     assert made.erased == ((DOC, 1),)
     assert made.stored == (embedded(2, 5),)
-    assert made.shown == (embedded(2, 5),)
-    assert not made.hidden
+    assert made.stored == (embedded(2, 5),)
     assert [fact.revision for fact in made.indexed] == [1, 2]
 
 
 def test_two_revisions_in_one_batch_store_both_and_show_the_last() -> None:
     made = plan({}, [ingested(1, 1), embedded(1, 2), ingested(2, 3), embedded(2, 4)])
     assert [fact.revision for fact in made.stored] == [1, 2]
-    assert [fact.revision for fact in made.shown] == [2]
+    assert [fact.revision for fact in made.indexed] == [1, 2]
     assert [fact.revision for fact in made.indexed] == [1, 2]
 
 
 def test_a_revision_without_chunks_is_empty_takes_its_predecessor_out_and_is_signalled() -> None:
     before = after(ingested(1, 1), embedded(1, 2))
     made = plan({DOC: before}, [ingested(2, 3), embedded(2, 4, count=0)])
-    assert made.hidden == (DOC,)
     assert only_state(made).status is Status.EMPTY
     assert made.indexed == (embedded(2, 4, count=0),)
-
-
-def test_a_batch_that_comes_again_cut_shorter_still_hides_what_it_hid() -> None:
-    # The lanes may hold the document already although the rows don't know it.
-    made = plan({}, [ingested(1, 1), embedded(1, 2), retired(1, 3)])
-    assert made.hidden == (DOC,)
 
 
 def test_an_older_ingestion_changes_nothing() -> None:
@@ -211,5 +196,4 @@ def test_documents_of_a_batch_do_not_touch_each_other() -> None:
 @pytest.mark.parametrize("fact", [retired(1, 1), erased(1, 1), embedded(1, 1)])
 def test_facts_about_an_unknown_document_are_harmless(fact: Fact) -> None:
     made = plan({}, [fact])
-    assert not made.shown
     assert not made.stored

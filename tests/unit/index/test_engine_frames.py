@@ -11,10 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.index.adapters.edge_engine import frames
-from services.index.adapters.edge_engine.frames import FrameError, Step
+from services.index.adapters.edge_engine.frames import FrameError, Step, StoredRecord
 
+INSTANTS = st.integers(-(2**62), 2**62)
 RECORDS = st.tuples(
-    st.integers(1, 2**31), st.integers(0, 2**31), st.sampled_from(["chunk", "document"]), st.just("text"), st.text()
+    st.integers(1, 2**31),
+    st.integers(0, 2**31),
+    st.sampled_from(["chunk", "document"]),
+    st.just("text"),
+    st.text(),
+    st.tuples(INSTANTS, INSTANTS, st.integers(0, 2**60), st.integers(0, 1)),
 )
 
 
@@ -33,23 +39,32 @@ async def read(content: bytes) -> tuple[frames.Header, bytes]:
     st.lists(st.tuples(st.text(), st.integers(0, 2**60), st.lists(RECORDS), st.booleans()), min_size=1),
     st.integers(1, 4),
 )
-def test_steps_come_out_as_they_went_in(
-    made: list[tuple[str, int, list[tuple[int, int, str, str, str]], bool]], d: int
-) -> None:
+def test_steps_come_out_as_they_went_in(made: list[tuple[str, int, list[StoredRecord], bool]], d: int) -> None:
     steps = [
-        Step(name, edition, ("chunk",), tuple(records), np.full((len(records), d), i, dtype=np.float32), last)
+        Step(
+            name,
+            i,
+            edition,
+            ("chunk",),
+            tuple(records),
+            np.full((len(records), d), i, dtype=np.float32),
+            last,
+            ("text", records[0][5]) if records else None,
+        )
         for i, (name, edition, records, last) in enumerate(made)
     ]
     (header, body), *rest = frames.read_file(io.BytesIO(joined(frames.encode_steps(steps, {"op": "steps"}))))
     assert rest == []
     assert header["op"] == "steps"
     for step, back in zip(steps, frames.decode_steps(header, body), strict=True):
-        assert (back.document_id, back.edition, back.kinds, back.records, back.last) == (
+        assert (back.document_id, back.revision, back.edition, back.kinds, back.records, back.last, back.moved) == (
             step.document_id,
+            step.revision,
             step.edition,
             step.kinds,
             step.records,
             step.last,
+            step.moved,
         )
         assert np.array_equal(back.vectors, step.vectors)
 

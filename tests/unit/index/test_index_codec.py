@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from affidavit.embedder.v1 import embedder_events_pb2 as embedder_pb
 from affidavit.event.v1 import envelope_pb2 as event_pb
 from affidavit.index.v1 import index_events_pb2 as events_pb
 from affidavit.index.v1 import index_service_pb2 as service_pb
+from affidavit.index.v1 import living_pb2 as living_pb
 from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
 from affidavit.ingest.v1 import settings_pb2 as settings_pb
 from google.protobuf.message import Message
@@ -28,8 +30,9 @@ from services.index.domain.content import (
     StoredChunk,
 )
 from services.index.domain.documents import Embedded, Erased, Ingested, Retired
+from services.index.domain.force import Force, instant
 from services.index.domain.generations import Generation, GenerationEnd, GenerationStart, GenerationStatus
-from services.index.domain.records import Form, Kind, LaneFilter, LaneHit, TermStatistics
+from services.index.domain.records import Form, Kind, LaneFilter, LaneHit, Reach, TermStatistics
 from services.index.domain.requests import parse_page_token
 
 DOC = "c" * 32
@@ -73,16 +76,22 @@ def with_time(message: Message, field: str) -> Message:
 def test_facts_about_documents_are_read() -> None:
     message = ingest_pb.DocumentIngested(document_id=DOC, revision=2, settings_digest="d", form=event_pb.FORM_INFORMAL)
     expected = Ingested(
-        document_id=DOC, revision=2, settings_digest="d", form=Form.INFORMAL, effective_at=None, position=7
+        document_id=DOC,
+        revision=2,
+        settings_digest="d",
+        form=Form.INFORMAL,
+        effective_at=None,
+        effective_from=instant(NOON),
+        position=7,
     )
-    assert facts.fact(message, 7) == expected
-    dated = facts.fact(with_time(message, "effective_at"), 7)
+    assert facts.fact(message, 7, NOON) == expected
+    dated = facts.fact(with_time(message, "effective_at"), 7, NOON)
     assert isinstance(dated, Ingested)
     assert dated.effective_at == NOON
-    assert facts.fact(ingest_pb.DocumentRetired(document_id=DOC, revision=2), 7) == Retired(
-        document_id=DOC, revision=2, position=7
+    assert facts.fact(ingest_pb.DocumentRetired(document_id=DOC, revision=2), 7, NOON) == Retired(
+        document_id=DOC, revision=2, retired_at=instant(NOON), position=7
     )
-    assert facts.fact(ingest_pb.DocumentErased(document_id=DOC, revision=2), 7) == Erased(
+    assert facts.fact(ingest_pb.DocumentErased(document_id=DOC, revision=2), 7, NOON) == Erased(
         document_id=DOC, revision=2, position=7
     )
 
@@ -100,23 +109,23 @@ def test_vectors_facts_are_read_and_counted() -> None:
         dimension=3,
         form=event_pb.FORM_STRUCTURED,
     )
-    assert facts.fact(message, 7) == embedded()
+    assert facts.fact(message, 7, NOON) == embedded()
     assert facts.record_count(message) == 2
     assert facts.record_count(ingest_pb.DocumentRetired()) == 0
 
 
 def test_generations_round_trip() -> None:
-    assert facts.fact(facts.generation_started(start()), 7) == start()
+    assert facts.fact(facts.generation_started(start()), 7, NOON) == start()
     activated = facts.generation_activated(3, NOON)
     assert activated.activated_at.ToDatetime(tzinfo=UTC) == NOON
-    assert facts.fact(activated, 7) == GenerationEnd(generation=3, status=GenerationStatus.ACTIVE, position=7)
-    assert facts.fact(events_pb.GenerationFailed(generation=3), 7) == GenerationEnd(
+    assert facts.fact(activated, 7, NOON) == GenerationEnd(generation=3, status=GenerationStatus.ACTIVE, position=7)
+    assert facts.fact(events_pb.GenerationFailed(generation=3), 7, NOON) == GenerationEnd(
         generation=3, status=GenerationStatus.FAILED, position=7
     )
 
 
 def test_events_about_neither_say_nothing() -> None:
-    assert facts.fact(ingest_pb.CrateConfigured(revision=1), 7) is None
+    assert facts.fact(ingest_pb.CrateConfigured(revision=1), 7, NOON) is None
 
 
 def test_the_strategy_is_read_from_the_crate() -> None:
@@ -281,6 +290,7 @@ def stored(ordinal: int, *, effective_at: datetime | None = NOON) -> StoredChunk
         encoded=chunker_pb.Chunk(ordinal=ordinal, text=f"text {ordinal}").SerializeToString(),
         description=Description(title="t", source_id="s", source_domain="d", media_type="m", charset="c", uri="u"),
         form=Form.STRUCTURED,
+        force=Force(effective_from=0, position=4),
         effective_at=effective_at,
         ingested_position=4,
         terms=("a", "b"),
@@ -343,3 +353,25 @@ def test_only_a_generation_that_serves_counts_records() -> None:
     ]
     assert reply.generations[0].started_at.ToDatetime(tzinfo=UTC) == NOON
     assert (reply.generations[0].model_id, reply.generations[0].dimension) == ("m", 3)
+
+
+def test_reaches_are_read() -> None:
+    assert [replies.reach(value) for value in living_pb.Reach.values()] == [
+        Reach.CURRENT,
+        Reach.CURRENT,
+        Reach.IN_FORCE,
+        Reach.EVERY,
+    ]
+    with pytest.raises(ValueError, match="reach is 9"):
+        replies.reach(cast("living_pb.Reach.ValueType", 9))
+
+
+def test_an_instant_is_read_to_the_microsecond_and_is_now_where_none_is_named() -> None:
+    moment = living_pb.Moment()
+    assert replies.as_of(moment, NOON) == instant(NOON)
+    moment.as_of.FromDatetime(datetime(1950, 1, 1, tzinfo=UTC))
+    moment.as_of.nanos = 1_999
+    assert replies.as_of(moment, NOON) == instant(datetime(1950, 1, 1, 0, 0, 0, 1, tzinfo=UTC))
+    moment.as_of.nanos = 10**9
+    with pytest.raises(ValueError, match="between the years 1 and 9999"):
+        replies.as_of(moment, NOON)

@@ -8,6 +8,7 @@ import pytest
 from services.index.domain.build import distinct_terms, keyword_change, vector_change
 from services.index.domain.content import ChunkContent, Description
 from services.index.domain.documents import Embedded
+from services.index.domain.force import Force
 from services.index.domain.records import Form, Kind
 
 DOC = "a" * 32
@@ -42,11 +43,14 @@ def chunk(
     )
 
 
+FORCE = Force(effective_from=5, position=9)
 TOLD = Description(title="Harbour rules", source_domain="port.example", headings=("Mooring", "Fees"))
 
 
 def test_every_chunk_and_the_document_get_a_record() -> None:
-    change = keyword_change(fact(), TOLD, [chunk(0, "boats moor here", headings=("Mooring",)), chunk(1, "fees apply")])
+    change = keyword_change(
+        fact(), TOLD, [chunk(0, "boats moor here", headings=("Mooring",)), chunk(1, "fees apply")], FORCE
+    )
     assert change.document_id == DOC
     assert [(r.record.kind, r.record.ordinal, r.record.revision) for r in change.records] == [
         (Kind.CHUNK, 0, 4),
@@ -63,48 +67,50 @@ def test_every_chunk_and_the_document_get_a_record() -> None:
 
 
 def test_the_document_holds_overlapping_text_once() -> None:
-    change = keyword_change(fact(), TOLD, [chunk(0, "one two three"), chunk(1, "three four", overlap=len("three "))])
+    change = keyword_change(
+        fact(), TOLD, [chunk(0, "one two three"), chunk(1, "three four", overlap=len("three "))], FORCE
+    )
     assert list(change.records[1].text) == ["three", "four"]
     assert list(change.records[-1].text) == ["one", "two", "three", "four"]
 
 
 @pytest.mark.parametrize("overlap", [len("three"), len("three ")])
 def test_a_cut_on_either_side_of_a_space_is_a_cut_between_words(overlap: int) -> None:
-    change = keyword_change(fact(), TOLD, [chunk(0, "one three"), chunk(1, "three four", overlap=overlap)])
+    change = keyword_change(fact(), TOLD, [chunk(0, "one three"), chunk(1, "three four", overlap=overlap)], FORCE)
     assert list(change.records[-1].text) == ["one", "three", "four"]
 
 
 def test_a_word_that_a_chunk_border_cuts_is_found_whole_in_the_document() -> None:
     change = keyword_change(
-        fact(), TOLD, [chunk(0, "begin abcdef"), chunk(1, "begin abcdefghij end", overlap=len("begin abcdef"))]
+        fact(), TOLD, [chunk(0, "begin abcdef"), chunk(1, "begin abcdefghij end", overlap=len("begin abcdef"))], FORCE
     )
     assert "abcdefghij" in change.records[-1].text
     assert list(change.records[-1].text).count("begin") == 1
 
 
 def test_context_is_found_with_the_chunk_and_only_there() -> None:
-    change = keyword_change(fact(), TOLD, [chunk(0, "7;8", context="name;size"), chunk(1, "9;10")])
+    change = keyword_change(fact(), TOLD, [chunk(0, "7;8", context="name;size"), chunk(1, "9;10")], FORCE)
     assert {"name", "size"} <= set(change.records[0].text)
     assert "name" not in change.records[-1].text
 
 
 def test_informal_content_gets_entities() -> None:
     text = "Maria Keller confirmed order QX-9 for 12 March"
-    informal = keyword_change(fact(Form.INFORMAL), TOLD, [chunk(0, text), chunk(1, text)])
+    informal = keyword_change(fact(Form.INFORMAL), TOLD, [chunk(0, text), chunk(1, text)], FORCE)
     assert informal.records[0].entities
     assert set(informal.records[-1].entities) == set(informal.records[0].entities)
-    formal = keyword_change(fact(Form.TEXT), TOLD, [chunk(0, text), chunk(1, text)])
+    formal = keyword_change(fact(Form.TEXT), TOLD, [chunk(0, text), chunk(1, text)], FORCE)
     assert not any(record.entities for record in formal.records)
 
 
 def test_distinct_terms_are_sorted_and_cover_every_field() -> None:
-    change = keyword_change(fact(), TOLD, [chunk(0, "boats boats", headings=("Mooring",), context="size")])
+    change = keyword_change(fact(), TOLD, [chunk(0, "boats boats", headings=("Mooring",), context="size")], FORCE)
     assert distinct_terms(change.records[0]) == "boat harbour moor rule size"
 
 
 def test_the_document_vector_is_the_normalised_mean() -> None:
     vectors = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
-    change = vector_change(fact(), TOLD, vectors)
+    change = vector_change(fact(), TOLD, vectors, FORCE)
     assert [(record.kind, record.ordinal) for record in change.records] == [
         (Kind.CHUNK, 0),
         (Kind.CHUNK, 1),
@@ -117,18 +123,18 @@ def test_the_document_vector_is_the_normalised_mean() -> None:
 
 def test_a_vector_without_length_is_left_to_the_keyword_lane() -> None:
     vectors = np.array([[0.0, 0.0], [0.0, 2.0]], dtype=np.float32)
-    change = vector_change(fact(), TOLD, vectors)
+    change = vector_change(fact(), TOLD, vectors, FORCE)
     assert [(record.kind, record.ordinal) for record in change.records] == [(Kind.CHUNK, 1), (Kind.DOCUMENT, 0)]
     assert change.vectors is not None
     np.testing.assert_allclose(change.vectors, [[0, 2], [0, 1]])
 
 
 def test_vectors_that_cancel_out_leave_the_document_without_one() -> None:
-    change = vector_change(fact(), TOLD, np.array([[1.0, 0.0], [-1.0, 0.0]], dtype=np.float32))
+    change = vector_change(fact(), TOLD, np.array([[1.0, 0.0], [-1.0, 0.0]], dtype=np.float32), FORCE)
     assert [record.kind for record in change.records] == [Kind.CHUNK, Kind.CHUNK]
 
 
 def test_without_any_length_nothing_is_added() -> None:
-    change = vector_change(fact(), TOLD, np.zeros((2, 2), dtype=np.float32))
+    change = vector_change(fact(), TOLD, np.zeros((2, 2), dtype=np.float32), FORCE)
     assert change.records == ()
     assert change.vectors is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -11,7 +11,9 @@ import pytest
 
 from services.index import remembered
 from services.index.domain.content import ChunkKey, Fetched, RecordCounts, RevisionPage, Standing
+from services.index.domain.force import Force
 from services.index.domain.generations import Generation, GenerationStart, GenerationStatus
+from services.index.domain.records import RevisionKey
 from services.index.gate import Gate
 from services.index.remembered import RememberedRows
 
@@ -30,11 +32,19 @@ GENERATION = Generation(
 )
 
 
+def keys(names: Sequence[str]) -> list[RevisionKey]:
+    return [(name, 1) for name in names]
+
+
+def forces(positions: Mapping[str, int]) -> dict[RevisionKey, Force]:
+    return {(name, 1): Force(effective_from=0, position=position) for name, position in positions.items()}
+
+
 @dataclass
 class Rows:
     """Rows in memory that count what they are asked."""
 
-    revisions: dict[str, int] = field(default_factory=lambda: {"a": 1, "b": 2})
+    positions: dict[str, int] = field(default_factory=lambda: {"a": 1, "b": 2})
     found: tuple[Generation, ...] = (GENERATION,)
     at: int = 7
     asked: list[tuple[str, ...]] = field(default_factory=list)
@@ -43,10 +53,10 @@ class Rows:
     def __post_init__(self) -> None:
         self.answers.set()
 
-    async def standing(self, crate_id: str, document_ids: Sequence[str]) -> Standing:
-        self.asked.append((crate_id, *document_ids))
-        held = {name: self.revisions[name] for name in document_ids if name in self.revisions}
-        answer = Standing(position=self.at, revisions=held)
+    async def standing(self, crate_id: str, keys: Sequence[RevisionKey]) -> Standing:
+        names = [name for name, _ in keys]
+        self.asked.append((crate_id, *names))
+        answer = Standing(position=self.at, forces=forces({n: p for n, p in self.positions.items() if n in names}))
         await self.answers.wait()
         return answer
 
@@ -83,45 +93,47 @@ class Kept:
 async def test_what_was_read_is_not_asked_again() -> None:
     kept = Kept()
     for names in (["a", "b", "gone", "a"], ["b", "gone"]):
-        found = await kept.remembered.standing("main", names)
-        assert found == Standing(position=7, revisions={n: r for n, r in kept.rows.revisions.items() if n in names})
+        found = await kept.remembered.standing("main", keys(names))
+        assert found == Standing(
+            position=7, forces=forces({n: p for n, p in kept.rows.positions.items() if n in names})
+        )
     assert await kept.remembered.generations("main") == await kept.remembered.generations("main") == (GENERATION,)
     assert kept.rows.asked == [("main", "a", "b", "gone"), ("main",)]
 
 
 async def test_crates_are_kept_apart() -> None:
     kept = Kept()
-    await kept.remembered.standing("main", ["a"])
-    await kept.remembered.standing("other", ["a"])
+    await kept.remembered.standing("main", keys(["a"]))
+    await kept.remembered.standing("other", keys(["a"]))
     assert kept.rows.asked == [("main", "a"), ("other", "a")]
 
 
 async def test_a_write_ends_it() -> None:
     kept = Kept()
-    await kept.remembered.standing("main", ["a"])
+    await kept.remembered.standing("main", keys(["a"]))
     await kept.remembered.generations("main")
     with kept.gate.writing():
-        kept.rows.revisions["a"], kept.rows.at, kept.rows.found = 5, 8, ()
-    assert await kept.remembered.standing("main", ["a"]) == Standing(position=8, revisions={"a": 5})
+        kept.rows.positions["a"], kept.rows.at, kept.rows.found = 5, 8, ()
+    assert await kept.remembered.standing("main", keys(["a"])) == Standing(position=8, forces=forces({"a": 5}))
     assert await kept.remembered.generations("main") == ()
 
 
 async def test_a_write_that_fails_ends_it_too() -> None:
     kept = Kept()
-    await kept.remembered.standing("main", ["a"])
+    await kept.remembered.standing("main", keys(["a"]))
     with pytest.raises(OSError, match="away"), kept.gate.writing():
         raise OSError("away")
     kept.rows.at = 8
-    assert (await kept.remembered.standing("main", ["a"])).position == 8
+    assert (await kept.remembered.standing("main", keys(["a"]))).position == 8
 
 
 async def test_nothing_is_kept_during_a_write() -> None:
     kept = Kept()
-    await kept.remembered.standing("main", ["a"])
+    await kept.remembered.standing("main", keys(["a"]))
     with kept.gate.writing():
         for position in (8, 9):
             kept.rows.at = position
-            assert (await kept.remembered.standing("main", ["a"])).position == position
+            assert (await kept.remembered.standing("main", keys(["a"]))).position == position
         await kept.remembered.generations("main")
         kept.rows.found = ()
         assert await kept.remembered.generations("main") == ()
@@ -130,13 +142,13 @@ async def test_nothing_is_kept_during_a_write() -> None:
 async def test_an_answer_that_a_write_overtook_is_not_kept() -> None:
     kept = Kept()
     kept.rows.answers.clear()
-    asking = asyncio.create_task(kept.remembered.standing("main", ["a"]))
+    asking = asyncio.create_task(kept.remembered.standing("main", keys(["a"])))
     await asyncio.sleep(0)
     with kept.gate.writing():
         kept.rows.at = 8
     kept.rows.answers.set()
     assert (await asking).position == 7
-    assert (await kept.remembered.standing("main", ["a"])).position == 8
+    assert (await kept.remembered.standing("main", keys(["a"]))).position == 8
 
 
 async def test_a_crate_without_generations_is_asked_about_again() -> None:
@@ -148,8 +160,8 @@ async def test_a_crate_without_generations_is_asked_about_again() -> None:
 
 
 async def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "_MOST_DOCUMENTS", 2)
+    monkeypatch.setattr(remembered, "_MOST_REVISIONS", 2)
     kept = Kept()
     for names in (["a", "b"], ["c"], ["c"], ["a"]):
-        await kept.remembered.standing("main", names)
+        await kept.remembered.standing("main", keys(names))
     assert kept.rows.asked == [("main", "a", "b"), ("main", "c"), ("main", "a")]

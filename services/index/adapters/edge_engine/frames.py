@@ -27,25 +27,35 @@ class FrameError(Exception):
     """Bytes that aren't a frame."""
 
 
+StoredForce = tuple[int, int, int, int]
+"""Effective from and in force until, microseconds since 1970; log position; 1 when it is current, else 0."""
+StoredRecord = tuple[int, int, str, str, str, StoredForce]
+"""Revision, ordinal, kind, form, source domain, force."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A piece of one document's replacement. Each step becomes visible as a whole.
+    """A piece of one revision's change. Each step becomes visible as a whole.
 
     Attributes:
-        document_id: Document whose records are replaced.
-        edition: Number that is the document's own for this replacement; records of other editions go with the last step.
+        document_id: Document that is changed.
+        revision: Revision whose records are replaced; 0 for those of all revisions.
+        edition: Number that is the document's own for this change; records of other editions go with the last step.
         kinds: Kinds that are replaced.
-        records: Per record revision, ordinal, kind, form and source domain.
+        records: What comes.
         vectors: float32[n, d], row i belongs to records[i].
         last: True for the step that makes the new edition visible and deletes the others.
+        moved: Form and new force, where records stay as they are and only count at other times; then nothing is replaced.
     """
 
     document_id: str
+    revision: int
     edition: int
     kinds: tuple[str, ...]
-    records: tuple[tuple[int, int, str, str, str], ...]
+    records: tuple[StoredRecord, ...]
     vectors: NDArray[np.float32]
     last: bool
+    moved: tuple[str, StoredForce] | None = None
 
 
 def encode(header: Header, body: bytes = b"") -> tuple[bytes, bytes]:
@@ -104,7 +114,7 @@ def encode_steps(steps: list[Step], header: Header) -> tuple[bytes, bytes]:
         The two pieces of the frame.
     """
     rows = np.concatenate([step.vectors for step in steps]).astype("<f4", copy=False)
-    listed = [[s.document_id, s.edition, s.kinds, s.records, s.last] for s in steps]
+    listed = [[s.document_id, s.revision, s.edition, s.kinds, s.records, s.last, s.moved] for s in steps]
     return encode({**header, "dimension": rows.shape[1], "steps": listed}, rows.tobytes())
 
 
@@ -113,10 +123,12 @@ def decode_steps(header: Header, body: bytes) -> list[Step]:
     rows = np.frombuffer(body, dtype="<f4").reshape(-1, header["dimension"])
     steps: list[Step] = []
     at = 0
-    for document_id, edition, kinds, records, last in header["steps"]:
+    for document_id, revision, edition, kinds, listed, last, moved in header["steps"]:
+        records = tuple((*record[:5], tuple(record[5])) for record in listed)
         vectors = rows[at : at + len(records)]
         at += len(records)
-        steps.append(Step(document_id, edition, tuple(kinds), tuple(map(tuple, records)), vectors, last))
+        force = (moved[0], tuple(moved[1])) if moved else None
+        steps.append(Step(document_id, revision, edition, tuple(kinds), records, vectors, last, force))
     return steps
 
 

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from services.index.adapters.edge_engine import frames
+from services.index.adapters.edge_engine.conditions import Search
 from services.index.adapters.edge_engine.frames import Header, Step
-from services.index.adapters.edge_engine.shard import Hit, Search, Stored, VectorShard
+from services.index.adapters.edge_engine.shard import Hit, Stored, VectorShard
 from services.index.adapters.lane_position import PositionFile, sync_folder
 
-LAYOUT = "vector-1"
+LAYOUT = "vector-2"
+_OLD_LAYOUTS = ("vector-1",)
 
 _FLUSH_AFTER = 20_000
 """Records that the write-ahead log may hold: a flush stops searches for some 100 ms, loading them anew takes seconds."""
@@ -53,12 +55,14 @@ class ServedLane:
         self._build_index = build_index
         self._turn = turn
         self._stored = PositionFile(folder / "position.json", layout=LAYOUT)
+        if self._stored.layout() in _OLD_LAYOUTS or _layout(folder) in _OLD_LAYOUTS:
+            _delete_old(folder)
         # A damaged file is refused before the shard is open; a new shard starts at 0.
         self._stored.read()
         self._number, self._shard = _open_shard(folder, dimension)
         self._position = self._stored.read()
         # Editions that arrive in several steps stay out of sight until the last one.
-        self._hidden: dict[tuple[str, int], None] = {}
+        self._hidden: dict[tuple[str, int, int], None] = {}
         self._changing = asyncio.Lock()
         self._journal: BinaryIO | None = None
         self._optimising: asyncio.Task[bool] | None = None
@@ -174,13 +178,12 @@ class ServedLane:
         await asyncio.to_thread(shutil.rmtree, self._folder)
 
     def _apply(self, step: Step) -> None:
-        edition = (step.document_id, step.edition)
         if not step.last:
-            self._hidden[edition] = None
+            self._hidden[step.document_id, step.revision, step.edition] = None
         before = self._shard.points() if step.last else 0
         self._shard.apply(step)
-        if step.last:
-            for key in [key for key in self._hidden if key[0] == step.document_id]:
+        if step.last and step.moved is None:
+            for key in [key for key in self._hidden if key[0] == step.document_id and step.revision in (0, key[1])]:
                 del self._hidden[key]
             self._deleted += max(0, before + len(step.records) - self._shard.points())
         self._unflushed += len(step.records) + 1
@@ -282,6 +285,21 @@ class ServedLane:
 
     def _is_current(self, folder: Path) -> bool:
         return folder.name == f"shard-{self._number}"
+
+
+def _layout(folder: Path) -> str:
+    try:
+        current = json.loads((folder / "current.json").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return ""
+    return str(current.get("layout", "")) if isinstance(current, dict) else ""
+
+
+def _delete_old(folder: Path) -> None:
+    # As when a lane is dropped: what a crash leaves is an empty lane, or still names the old layout.
+    for name in ("position.json", "current.json"):
+        (folder / name).unlink(missing_ok=True)
+        sync_folder(folder)
 
 
 def _open_shard(folder: Path, dimension: int) -> tuple[int, VectorShard]:

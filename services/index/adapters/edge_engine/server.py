@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from services.index.adapters.edge_engine import frames
+from services.index.adapters.edge_engine.conditions import SEARCH_FIELDS, Search
 from services.index.adapters.edge_engine.frames import FrameError, Header
 from services.index.adapters.edge_engine.served_lane import LaneError, ServedLane
-from services.index.adapters.edge_engine.shard import Search
 
 _CRATE = re.compile(r"[a-z0-9-]{1,40}")
 _OPTIMISER = "services.index.adapters.edge_engine.optimiser"
@@ -96,9 +96,7 @@ class EngineServer:
         return {}
 
     async def _search(self, header: Header, body: bytes) -> Header:
-        search = Search(
-            header["kind"], header["forms"], header["document_ids"], header["source_domains"], header["limit"]
-        )
+        search = Search(**{name: header[name] for name in SEARCH_FIELDS if name in header})
         return {"hits": self._lane(header).search(np.frombuffer(body, dtype="<f4"), search)}
 
     async def _count(self, header: Header, _body: bytes) -> Header:

@@ -6,8 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,10 +15,23 @@ import qdrant_edge as edge
 from blake3 import blake3
 from numpy import asarray
 
-from services.index.adapters.edge_engine.frames import Step
-
-INDEXED_FIELDS = ("kind", "kind_form", "document", "source_domain")
-"""Kind with form is a field too: where no graph is built yet, a second condition costs as much as the distances."""
+from services.index.adapters.edge_engine.conditions import (
+    INDEXED_FIELDS,
+    KINDS,
+    LOOKUP_FIELDS,
+    NOT_CURRENT,
+    RANGE_FIELDS,
+    Hidden,
+    Search,
+    any_of,
+    editions,
+    force_payload,
+    is_,
+    payload,
+    revision_key,
+    wanted,
+)
+from services.index.adapters.edge_engine.frames import Step, StoredForce, StoredRecord
 
 _NEVER = 1 << 40
 _HNSW_EF = 256
@@ -30,30 +42,10 @@ _MOST_TIES = 512
 _REWRITE_POINTS = 500
 _HIT_FIELDS = ["document", "revision", "ordinal", "kind_form"]
 
-_RECORD_FIELDS = ["document", "revision", "ordinal", "kind_form", "source_domain"]
+_RECORD_FIELDS = ["document", "revision", "ordinal", "kind_form", "source_domain", *RANGE_FIELDS, "current_kind"]
 
 Hit = tuple[str, int, int, float, str]
-Stored = tuple[str, int, int, str, str]
-Hidden = Collection[tuple[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What is looked for.
-
-    Attributes:
-        kind: Level asked for.
-        forms: Forms that count; empty for all.
-        document_ids: Documents that count; empty for all.
-        source_domains: Source domains that count; empty for all.
-        limit: Most hits wanted.
-    """
-
-    kind: str
-    forms: Sequence[str]
-    document_ids: Sequence[str]
-    source_domains: Sequence[str]
-    limit: int
+Stored = tuple[str, int, int, str, str, StoredForce]
 
 
 class VectorShard:
@@ -70,6 +62,12 @@ class VectorShard:
         shard = edge.EdgeShard.create(str(folder), _config(dimension))
         for name in INDEXED_FIELDS:
             shard.update(edge.UpdateOperation.create_field_index(name, edge.KeywordIndexParams()))
+        for name in RANGE_FIELDS:
+            params = edge.IntegerIndexParams(lookup=False, range=True)
+            shard.update(edge.UpdateOperation.create_field_index(name, params))
+        for name in LOOKUP_FIELDS:
+            params = edge.IntegerIndexParams(lookup=True, range=False)
+            shard.update(edge.UpdateOperation.create_field_index(name, params))
         shard.flush()
         sync_tree(folder)
         return cls(folder, shard)
@@ -80,31 +78,35 @@ class VectorShard:
         return cls(folder, edge.EdgeShard.load(str(folder), _config(dimension)))
 
     def apply(self, step: Step) -> None:
-        """Add the step's records; with the last step, delete the document's other editions."""
+        """Add the step's records; with the last step, delete the other editions of what it replaces."""
+        if step.moved is not None:
+            self._move(step, *step.moved)
+            return
         if step.records:
-            points = [
-                edge.Point(
-                    id=_point_id(step.document_id, step.edition, record),
-                    vector=vector,
-                    payload={
-                        "document": step.document_id,
-                        "edition": step.edition,
-                        "revision": record[0],
-                        "ordinal": record[1],
-                        "kind": record[2],
-                        "kind_form": f"{record[2]}/{record[3]}",
-                        "source_domain": record[4],
-                    },
-                )
-                for record, vector in zip(step.records, step.vectors, strict=True)
-            ]
-            self.upsert(points)
-        if step.last:
-            others = edge.Filter(
-                must=[_is("document", step.document_id), _any_of("kind", step.kinds)],
-                must_not=[_is("edition", step.edition)],
+            self.upsert(
+                [
+                    edge.Point(
+                        id=_point_id(step.document_id, step.edition, record),
+                        vector=vector,
+                        payload=payload(step.document_id, step.edition, record),
+                    )
+                    for record, vector in zip(step.records, step.vectors, strict=True)
+                ]
             )
+        if step.last:
+            whose = is_("document", step.document_id)
+            if step.revision:
+                whose = is_("revision_key", revision_key(step.document_id, step.revision))
+            others = edge.Filter(must=[whose, any_of("kind", step.kinds)], must_not=[is_("edition", step.edition)])
             self._shard.update(edge.UpdateOperation.delete_points_by_filter(others))
+
+    def _move(self, step: Step, form: str, force: StoredForce) -> None:
+        """Say anew when a revision counts; its vectors stay, in whatever edition."""
+        whose = is_("revision_key", revision_key(step.document_id, step.revision))
+        for kind in KINDS:
+            moved = force_payload(kind, form, force)
+            chosen = edge.Filter(must=[whose, is_("kind", kind)])
+            self._shard.update(edge.UpdateOperation.set_payload_by_filter(chosen, moved))
 
     def upsert(self, points: Sequence[Any]) -> None:
         """Add the engine's own points, or put them in the place of those with the same ids."""
@@ -122,16 +124,10 @@ class VectorShard:
             Hits by falling score, then document id, revision and ordinal. Where more than 512 points share the score of
             the last one, which of them are shown is the engine's choice.
         """
-        conditions = (
-            ("kind", () if search.forms else (search.kind,)),
-            ("kind_form", [f"{search.kind}/{form}" for form in search.forms]),
-            ("document", search.document_ids),
-            ("source_domain", search.source_domains),
-        )
-        wanted = edge.Filter(must=[_any_of(name, v) for name, v in conditions if v], must_not=_editions(hidden))
+        wanted_points = wanted(search, hidden)
         room = _TIE_ROOM
         while True:
-            found = self._query(vector, wanted, search.limit + room)
+            found = self._query(vector, wanted_points, search.limit + room)
             full = len(found) == search.limit + room
             if not full or found[-1].score < found[search.limit - 1].score or room >= _MOST_TIES:
                 break
@@ -140,8 +136,8 @@ class VectorShard:
 
     def count(self, kind: str | None, hidden: Hidden) -> int:
         """Count points, of one kind or of all."""
-        must = [_is("kind", kind)] if kind else []
-        request = edge.CountRequest(exact=True, filter=edge.Filter(must=must, must_not=_editions(hidden)))
+        must = [is_("kind", kind)] if kind else []
+        request = edge.CountRequest(exact=True, filter=edge.Filter(must=must, must_not=editions(hidden)))
         return int(self._shard.count(request))
 
     def stored(self, after: str | None, limit: int, hidden: Hidden) -> tuple[list[Stored], str | None]:
@@ -153,12 +149,13 @@ class VectorShard:
             hidden: Editions that aren't complete yet.
 
         Returns:
-            Document id, revision, ordinal, kind, and BLAKE3 over vector, form and source domain; and where to go on.
+            Document id, revision, ordinal, kind, BLAKE3 over vector, form and source domain, and force; and where to
+            go on.
         """
         request = edge.ScrollRequest(
             offset=None if after is None else UUID(after),
             limit=limit,
-            filter=edge.Filter(must_not=_editions(hidden)),
+            filter=edge.Filter(must_not=editions(hidden)),
             with_payload=_RECORD_FIELDS,
             with_vector=True,
         )
@@ -283,38 +280,26 @@ def _config(dimension: int, *, indexing_threshold: int = _NEVER) -> Any:
     )
 
 
-def _point_id(document_id: str, edition: int, record: tuple[int, int, str, str, str]) -> UUID:
+def _point_id(document_id: str, edition: int, record: StoredRecord) -> UUID:
     name = f"{document_id}/{edition}/{record[0]}/{record[2]}/{record[1]}"
     return UUID(bytes=blake3(name.encode()).digest(16))
 
 
 def _hit(point: Any) -> Hit:
-    payload = point.payload
+    told = point.payload
     score = min(1.0, max(-1.0, float(point.score)))
-    form = payload["kind_form"].rpartition("/")[2]
-    return payload["document"], payload["revision"], payload["ordinal"], score, form
+    form = told["kind_form"].rpartition("/")[2]
+    return told["document"], told["revision"], told["ordinal"], score, form
 
 
 def _stored(point: Any) -> Stored:
-    payload = point.payload
+    told = point.payload
     hasher = blake3(asarray(point.vector, dtype="<f4").tobytes())
-    hasher.update(f"{payload['kind_form']}/{payload['source_domain']}".encode())
-    kind = payload["kind_form"].partition("/")[0]
-    return payload["document"], payload["revision"], payload["ordinal"], kind, hasher.hexdigest()
-
-
-def _is(name: str, value: str | int) -> Any:
-    return edge.FieldCondition(key=name, match=edge.MatchValue(value))
-
-
-def _any_of(name: str, values: Sequence[str]) -> Any:
-    if len(values) == 1:
-        return _is(name, values[0])
-    return edge.FieldCondition(key=name, match=edge.MatchAny(list(values)))
-
-
-def _editions(hidden: Hidden) -> list[Any]:
-    return [edge.Filter(must=[_is("document", document), _is("edition", number)]) for document, number in hidden]
+    hasher.update(f"{told['kind_form']}/{told['source_domain']}".encode())
+    kind = told["kind_form"].partition("/")[0]
+    start, end, position = (int(told[name]) for name in RANGE_FIELDS)
+    force = start, end, position, int(told["current_kind"] != NOT_CURRENT)
+    return told["document"], told["revision"], told["ordinal"], kind, hasher.hexdigest(), force
 
 
 def _copy_sparse(source: str, target: str) -> None:
