@@ -179,6 +179,9 @@ _INDEX = {
     "Rebuild": _one(OWNER, lambda of: index.RebuildRequest(crate_id=of.crate)),
     "ListNeighbours": _one(READER, lambda of: index.ListNeighboursRequest(crate_id=of.crate, document_id=of.document)),
     "GetState": _one(READER, lambda of: index.GetStateRequest(crate_id=of.crate, document_id=of.document)),
+    "ListStates": _one(READER, lambda of: index.ListStatesRequest(crate_id=of.crate, document_ids=[of.document])),
+    "ListHistory": _one(READER, lambda of: index.ListHistoryRequest(crate_id=of.crate, document_id=of.document)),
+    "ListFamilies": _one(READER, lambda of: index.ListFamiliesRequest(crate_id=of.crate, document_ids=[of.document])),
 }
 _RECEIPT = {
     "IssueReceipt": _one(WRITER, _issue),

@@ -44,15 +44,16 @@ class Aliases:
 
         Args:
             tiers: Its names, the exact ones first.
-            seeker: Document that it stands in; never the answer.
+            seeker: Document that it stands in; the answer only where no other one has the same name.
 
         Returns:
-            Document id; empty when no other document answers, or several do.
+            Document id; empty when none answers, or several others do.
         """
         for tier in tiers:
-            found = {owner for name in tier for owner in self._owners.get(name, ())} - {seeker}
+            found = {owner for name in tier for owner in self._owners.get(name, ())}
             if found:
-                return found.pop() if len(found) == 1 else ""
+                others = found - {seeker} or found
+                return others.pop() if len(others) == 1 else ""
         return ""
 
 

@@ -100,7 +100,7 @@ def extracted(node: Node, aliases: Aliases) -> tuple[Edge, ...]:
         facts = revision.facts
         for reference in revision.reading.references:
             other = aliases.resolve(reference.tiers, node.document_id)
-            if not other and reference.type == values.DEPRECATES:
+            if other == node.document_id or (not other and reference.type == values.DEPRECATES):
                 continue
             source, target = (other, node.document_id) if reference.inward else (node.document_id, other)
             found.append(

@@ -51,6 +51,8 @@ class Graph:
         self.nodes: dict[str, Node] = {}
         self.rules = Rules()
         self.timelines: dict[RevisionKey, Timeline] = {}
+        self.replaced: dict[RevisionKey, Timeline] = {}
+        """Timelines that the last call of `apply` replaced or dropped."""
         self._revisions: dict[str, dict[int, RevisionFacts]] = {}
         self._readings: dict[RevisionKey, Reading] = {}
         self._retired: dict[str, set[tuple[int, datetime]]] = {}
@@ -245,6 +247,7 @@ class Graph:
 
     def _settle(self, affected: Iterable[str], touched: set[str]) -> dict[RevisionKey, Timeline | None]:
         verdicts = Verdicts(self)
+        self.replaced = {}
         changes: dict[RevisionKey, Timeline | None] = {}
         for document_id in affected:
             made = self.nodes.get(document_id)
@@ -254,12 +257,19 @@ class Graph:
                 timeline = verdicts.timeline(made, revision)
                 key = (document_id, revision.facts.revision)
                 if self.timelines.get(key) != timeline:
+                    self._drop(key)
                     self.timelines[key] = changes[key] = timeline
         for document_id in touched & self._erased.keys():
             for gone in range(1, self._erased[document_id] + 1):
-                if self.timelines.pop((document_id, gone), None) is not None:
+                if self._drop((document_id, gone)):
                     changes[document_id, gone] = None
         return changes
+
+    def _drop(self, key: RevisionKey) -> bool:
+        held = self.timelines.pop(key, None)
+        if held is not None:
+            self.replaced[key] = held
+        return held is not None
 
 
 def scratch(facts: Iterable[Fact]) -> Mapping[RevisionKey, Timeline]:
