@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from services.index.domain.living import values
@@ -144,6 +144,7 @@ def test_long_histories_equal_from_scratch_at_every_prefix(seed: int) -> None:
         assert graph.timelines == scratch(facts[:count])
 
 
+@example(410, 55)
 @given(st.integers(0, 1 << 30), st.integers(2, 60))
 @settings(STRANGERS, max_examples=300)
 def test_a_state_never_depends_on_what_takes_effect_later(seed: int, size: int) -> None:

@@ -209,7 +209,7 @@ async def test_differences_between_a_position_and_the_lanes(world: World) -> Non
 async def test_a_revision_that_comes_back_into_force_is_told_beside_its_range(world: World) -> None:
     await world.tell(
         (1, put(ONE, 1, 0, version="1.9")),
-        (2, put(TWO, 2, 10, version="1.10", **{"version-of": "a"})),
+        (2, put(TWO, 2, 10, version="1.10", version_of="a")),
         (3, states(ONE, "supersedes", TWO, 3)),
     )
     rolled_back = Statement(

@@ -235,8 +235,9 @@ class Verdicts:
 
     def _contested(self, node: Node, moment: datetime) -> Verdict | None:
         one = node.document_id
-        if self._view.cycle(one) and self._in_cycle(one, moment):
-            return Verdict(State.CONTESTED, "supersedes_cycle", other=min(self._view.cycle(one) - {one}))
+        for other in sorted(self._supersedes_within(one, one, moment, sources=True)):
+            if self._reaches(one, other, moment):
+                return Verdict(State.CONTESTED, "supersedes_cycle", other=other)
         for edge in self._holding(self._view.incoming(one, values.CONTRADICTS), moment):
             if self._stands(edge.source, moment):
                 return Verdict(State.CONTESTED, "contradicts", other=edge.source)
@@ -286,11 +287,6 @@ class Verdicts:
                         yield start
 
     # ---- cycles and edges
-
-    def _in_cycle(self, one: str, moment: datetime) -> bool:
-        return any(
-            self._reaches(one, other, moment) for other in self._supersedes_within(one, one, moment, sources=True)
-        )
 
     def _reaches(self, one: str, other: str, moment: datetime) -> bool:
         """Whether one supersedes the other, directly or by way of others of the same circle."""

@@ -26,7 +26,7 @@ _TITLE = re.compile(
 _PIECE = re.compile(r"\d+|[a-z]+", re.IGNORECASE)
 _BEFORE = {"dev": -6, "snapshot": -6, "draft": -6, "a": -5, "alpha": -5, "m": -5, "b": -4, "beta": -4, "pre": -3}
 _BEFORE |= {"preview": -3, "c": -2, "rc": -2}
-_LATER = {"post": 2, "patch": 2, "p": 2}
+_LATER = frozenset({"post", "patch", "p"})
 _END: Part = (0, 0, "")
 
 
@@ -53,15 +53,17 @@ def read_version(metadata: Mapping[str, str], stem: str, title: str) -> Version:
 
     Returns:
         From metadata, else the stem, else the title; what one source leaves open comes from the next. Empty when
-        there are none.
+        there are none; what has no number, such as "latest", is no version.
     """
     family = next((metadata[key].strip() for key in _FAMILY_KEYS if metadata.get(key, "").strip()), "")
     version = next((metadata[key].strip() for key in _VERSION_KEYS if metadata.get(key, "").strip()), "")
+    if not any(sign.isdigit() for sign in version):
+        version = ""
     if family and version:
         return Version(family, version)
     named = _from_name(stem) or _from_title(title)
     if named is None:
-        return Version(family, version) if family else Version()
+        return Version(family, version)
     return Version(family or named.family, version or named.version)
 
 
@@ -92,7 +94,7 @@ def order(version: str) -> Order:
         elif piece in _BEFORE:
             parts.append((_BEFORE[piece], 0, ""))
         else:
-            parts.append((_LATER.get(piece, 3 if not parts else 2), 0, piece))
+            parts.append((0, 1 if piece in _LATER else 2, piece) if parts else (2, 0, piece))
     while parts and parts[-1] == (1, 0, ""):
         parts.pop()
     if not parts:
