@@ -42,7 +42,7 @@ class LivingTables(Protocol):
         """Write a change within the caller's transaction. Writing it again changes nothing."""
 
     async def differing(self, crate_id: str, at: int) -> tuple[tuple[Known | None, Known | None], ...]:
-        """Revisions about which a position says something else than the lanes: as known then, and as known now.
+        """Revisions about which a position may say something else than the lanes: as known then, and as known now.
 
         Args:
             crate_id: Crate.
@@ -90,27 +90,11 @@ class Living:
         held = await self._crate(crate_id)
         self._ahead.add(crate_id)
         self._calm.clear()
-        before: dict[RevisionKey, Timeline | None] = {}
-        rows: list[Known] = []
-        seen: list[StateChange] = []
-        for one in told:
-            if isinstance(one.fact, Tick):
-                seen += _tick(held, one)
-                continue
-            for key, timeline in held.graph.apply([one.fact]).items():
-                was = held.graph.replaced.get(key)
-                before.setdefault(key, was)
-                rows.append(_row(key, one, timeline))
-                seen += seen_at(key, was, timeline, one.recorded_at, one.position)
-                held.known[key] = (one.position, one.recorded_at)
-        return LivingChange(
-            crate_id=crate_id,
-            told=tuple(told),
-            timelines=chained(rows),
-            forces=_forces(held.graph, before),
-            seen=tuple(seen),
-            clock=held.clock,
-        )
+        try:
+            return _change(crate_id, held, told)
+        except BaseException:
+            self.dropped(crate_id)
+            raise
 
     async def write(self, connection: Any, change: LivingChange) -> None:
         """Write a change within the transaction that also moves the projection's position.
@@ -143,14 +127,15 @@ class Living:
         Raises:
             Unavailable: When a change takes too long, or the tables don't answer.
         """
-        held = await self._crate(crate_id)
         try:
             async with asyncio.timeout(_SETTLE_S):
-                while crate_id in self._ahead:
+                while True:
+                    held = await self._crate(crate_id)
+                    if crate_id not in self._ahead:
+                        return question(held.graph)
                     await self._calm.wait()
         except TimeoutError as error:
             raise Unavailable(f"relations of crate {crate_id} are being written; retry") from error
-        return question(self._held.get(crate_id, held).graph)
 
     async def forces(self, crate_id: str) -> dict[RevisionKey, Force]:
         """The force of every revision of a crate, for lanes that are built anew."""
@@ -170,6 +155,7 @@ class Living:
 
         Returns:
             Revisions that count although the lanes leave them out, and those that don't although the lanes take them.
+            Revisions whose own position lies behind `at` aren't told: the lanes hold it and leave them out themselves.
         """
         also: set[RevisionKey] = set()
         without: set[RevisionKey] = set()
@@ -206,6 +192,30 @@ class Living:
             self._calm.set()
 
 
+def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
+    before: dict[RevisionKey, Timeline | None] = {}
+    rows: list[Known] = []
+    seen: list[StateChange] = []
+    for one in told:
+        if isinstance(one.fact, Tick):
+            seen += _tick(held, one.fact, one.position)
+            continue
+        for key, timeline in held.graph.apply([one.fact]).items():
+            was = held.graph.replaced.get(key)
+            before.setdefault(key, was)
+            rows.append(_row(key, one, timeline))
+            seen += seen_at(key, was, timeline, one.recorded_at, one.position)
+            held.known[key] = (one.position, one.recorded_at)
+    return LivingChange(
+        crate_id=crate_id,
+        told=tuple(told),
+        timelines=chained(rows),
+        forces=_forces(held.graph, before),
+        seen=tuple(seen),
+        clock=held.clock,
+    )
+
+
 def _row(key: RevisionKey, one: Told, timeline: Timeline | None) -> Known:
     return Known(
         document_id=key[0],
@@ -228,10 +238,9 @@ def _forces(graph: Graph, before: dict[RevisionKey, Timeline | None]) -> dict[Re
     return found
 
 
-def _tick(held: _Held, one: Told) -> list[StateChange]:
+def _tick(held: _Held, tick: Tick, position: int) -> list[StateChange]:
     """Changes of state since the last tick, or since a timeline was last looked at."""
-    assert isinstance(one.fact, Tick)  # noqa: S101  (the caller looked)
-    last, now = held.clock, one.fact.now
+    last, now = held.clock, tick.now
     if last is not None and now <= last:
         return []
     held.clock = now
@@ -241,5 +250,5 @@ def _tick(held: _Held, one: Told) -> list[StateChange]:
         since = held.known[key][1] if key in held.known else timeline.effective_at
         since = since if last is None else max(since, last)
         if since < now:
-            found += seen_between(key, state_of(timeline, since), state_of(timeline, now), one.position)
+            found += seen_between(key, state_of(timeline, since), state_of(timeline, now), position)
     return found

@@ -6,18 +6,24 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
+from affidavit.index.v1 import index_events_pb2 as index_events_pb
 from affidavit.index.v1 import living_pb2 as living_pb
+from affidavit.ingest.v1 import ingest_events_pb2 as events_pb
 from affidavit.ingest.v1 import settings_pb2
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.index.domain.force import instant
-from services.index.domain.living.changes import Known, Report, from_instant
+from services.index.domain.living.changes import Known, Report, StateChange, Tick, Told, from_instant
 from services.index.domain.living.values import (
     Edge,
+    Erased,
+    Retired,
     RevisionFacts,
     Rules,
     Span,
     State,
+    Statement,
     Verdict,
     Window,
     next_change,
@@ -104,6 +110,58 @@ def state_rules(message: settings_pb2.StateRules, position: int) -> Rules:
             for window in message.windows
         },
         superseding_series=frozenset(message.superseding_series),
+    )
+
+
+def told(message: Message, position: int, recorded_at: datetime) -> Told | None:
+    """Read an event that matters to living states; a revision's facts come from its packs instead.
+
+    Args:
+        message: The event's message.
+        position: Its KNOWLEDGE position.
+        recorded_at: Its time.
+
+    Returns:
+        What it tells; None for other events.
+    """
+    match message:
+        case events_pb.RelationDeclared():
+            return Told(position, recorded_at, _statement(message, position))
+        case events_pb.DocumentRetired():
+            at = message.retired_at.ToDatetime(tzinfo=UTC)
+            return Told(position, recorded_at, Retired(document_id=message.document_id, position=position, at=at))
+        case events_pb.DocumentErased():
+            erased = Erased(document_id=message.document_id, revision=message.revision, position=position)
+            return Told(position, recorded_at, erased)
+        case events_pb.CrateConfigured():
+            return Told(position, recorded_at, state_rules(message.settings.state_rules, position))
+        case events_pb.ClockAdvanced():
+            return Told(position, recorded_at, Tick(message.now.ToDatetime(tzinfo=UTC)))
+        case _:
+            return None
+
+
+def _statement(message: events_pb.RelationDeclared, position: int) -> Statement:
+    return Statement(
+        source_id=message.source_document_id,
+        type=message.type,
+        target_id=message.target_document_id,
+        position=position,
+        recorded_at=message.declared_at.ToDatetime(tzinfo=UTC),
+        confidence_ppm=message.confidence_ppm,
+        effective_at=message.effective_at.ToDatetime(tzinfo=UTC) if message.HasField("effective_at") else None,
+        withdrawn=message.withdrawn,
+    )
+
+
+def state_changed(change: StateChange) -> index_events_pb.LivingStateChanged:
+    """Write the signal of a change of state."""
+    return index_events_pb.LivingStateChanged(
+        document_id=change.document_id,
+        revision=change.revision,
+        from_state=change.before.value if change.before else "",
+        to_state=change.after.value,
+        position=change.position,
     )
 
 

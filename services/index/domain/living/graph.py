@@ -6,7 +6,7 @@ The timelines are a function of the set of facts: neither their order nor how th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from services.index.domain.living import edges as relations
@@ -149,7 +149,7 @@ class Graph:
                 touched.documents.add(fact.document_id)
             case Rules():
                 if fact.position > self.rules.position:
-                    touched.rules = True
+                    touched.rules = touched.rules or replace(fact, position=0) != replace(self.rules, position=0)
                     self.rules = fact
 
     def _erase(self, fact: Erased) -> None:
