@@ -106,6 +106,9 @@ TABLE: dict[str, tuple[list[Fact], str]] = {
     "final, but superseded by": ([doc("a", status="Final", superseded_by="b"), doc("b", 1)], "superseded supersedes"),
     "status names the successor": ([doc("a", status="Superseded by [B](b.md)"), doc("b", 1)], "superseded supersedes"),
     "superseded by word": ([doc("a", status="Obsolete")], "superseded status_word"),
+    "superseded by a flag": ([doc("a", obsolete="yes")], "superseded status_word"),
+    "objection to what isn't known": ([doc("a"), edge("a", "contradicts", "b")], "active default"),
+    "review without a date": ([doc("a", last_reviewed_on="2020-01-01", review_in="9000 years")], "active default"),
     "superseded on a date": ([doc("a", superseded_on="2020-03-01")], "superseded superseded_on"),
     "replaced on the day of its withdrawal": (
         [doc("a", withdrawn_on="2020-01-10"), doc("b", 9), edge("b", "supersedes", "a")],
@@ -246,6 +249,19 @@ def test_a_draft_is_active_and_not_in_force_yet() -> None:
     timeline = scratch([doc("a", status="Proposed")])["a", 1]
     assert timeline.not_in_force_yet
     assert told(timeline, day(1)) == "active status_word"
+
+
+def test_superseded_on_a_date_to_come() -> None:
+    facts: list[Fact] = [doc("a", superseded_on="2020-01-11")]
+    assert [at(facts, "a", number) for number in (9, 10)] == ["active default", "superseded superseded_on"]
+
+
+def test_rules_that_only_came_again_change_nothing() -> None:
+    graph = Graph()
+    graph.apply([doc("a"), Rules(position=3, status_words={"x": "draft"})])
+    assert graph.apply([Rules(position=9, status_words={"x": "draft"})]) == {}
+    assert graph.apply([Rules(position=4, windows={"": Window(stale_after_days=1)})]) == {}
+    assert graph.rules.position == 9
 
 
 def test_erasing_takes_revisions_for_good() -> None:
