@@ -248,9 +248,13 @@ class LivingAnswers:
         return position
 
     async def _document(self, crate_id: str, document_id: str, source_id: str) -> str:
-        if bool(document_id) == bool(source_id):
-            raise Rejected("give either document_id or source_id")
-        found = document_id or await self._reader.find(crate_id, source_id)
+        if not (document_id or source_id):
+            raise Rejected("neither document_id nor source_id is given: give one of them")
+        found = await self._reader.find(crate_id, source_id) if source_id else document_id
+        if found and document_id and found != document_id:
+            raise Rejected(
+                f"source_id {source_id[:80]!r} is not the name of document {document_id[:64]}: give one of them"
+            )
         if not found:
             raise NotFound(
                 f"no document of crate {crate_id} has the source id {source_id[:80]!r}: see `affidavit documents`"

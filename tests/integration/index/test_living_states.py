@@ -254,5 +254,10 @@ async def test_a_document_is_found_by_its_source_id(world: World) -> None:
     assert (found.report.document_id, found.report.revision, found.report.source_id) == (ONE, 2, "docs/a.md")
     with pytest.raises(NotFound, match="no document of crate other has the source id"):
         await world.answers.state(pb.GetStateRequest(crate_id="other", source_id="docs/a.md"))
-    with pytest.raises(Rejected, match="either document_id or source_id"):
+    both = pb.GetStateRequest(crate_id=CRATE, source_id="docs/a.md", document_id=ONE)
+    assert (await world.answers.state(both)).report == found.report
+    both.document_id = TWO
+    with pytest.raises(Rejected, match="is not the name of document"):
+        await world.answers.state(both)
+    with pytest.raises(Rejected, match="neither document_id nor source_id"):
         await world.answers.state(pb.GetStateRequest(crate_id=CRATE))
