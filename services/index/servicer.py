@@ -20,6 +20,7 @@ from services.index.domain.records import LaneFilter, LaneHit, RevisionKey, Term
 from services.index.gate import Gate
 from services.index.ports import ChunkReader, KeywordLanes, PastForces, VectorLanes
 from services.index.remembered import RememberedRows
+from services.index.states import LivingAnswers, LivingStateRpcs
 from services.kernel.errors import Conflict, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.kernel.scrub import Scrubber
 
@@ -33,7 +34,7 @@ Reaching = pb.SearchKeywordRequest | pb.SearchVectorRequest | pb.FetchChunksRequ
 Search = Callable[[int], Awaitable[list[LaneHit]]]
 
 
-class IndexServicer(pb_grpc.IndexServiceServicer):
+class IndexServicer(LivingStateRpcs, pb_grpc.IndexServiceServicer):
     """Serves affidavit.index.v1.IndexService."""
 
     def __init__(
@@ -47,7 +48,9 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
         scrubber: Scrubber,
         incarnation: bytes,
         clock: Callable[[], datetime],
+        states: LivingAnswers | None = None,
     ) -> None:
+        self._states = states
         self._reader = reader
         self._past = past
         self._clock = clock
@@ -154,26 +157,6 @@ class IndexServicer(pb_grpc.IndexServiceServicer):
     async def Rebuild(self, request: pb.RebuildRequest, context: Call) -> pb.RebuildResponse:
         """Refuse: further generations aren't built yet."""
         raise NotAvailableYet("Rebuild is not available yet: a crate keeps its first generation")
-
-    async def ListNeighbours(self, request: pb.ListNeighboursRequest, context: Call) -> pb.ListNeighboursResponse:
-        """Refuse: the relation graph isn't built yet."""
-        raise NotAvailableYet("ListNeighbours is not available yet: relations are not indexed")
-
-    async def GetState(self, request: pb.GetStateRequest, context: Call) -> pb.GetStateResponse:
-        """Refuse: living states aren't built yet."""
-        raise NotAvailableYet("GetState is not available yet: living states are not computed")
-
-    async def ListStates(self, request: pb.ListStatesRequest, context: Call) -> pb.ListStatesResponse:
-        """Refuse: living states aren't built yet."""
-        raise NotAvailableYet("ListStates is not available yet: living states are not computed")
-
-    async def ListHistory(self, request: pb.ListHistoryRequest, context: Call) -> pb.ListHistoryResponse:
-        """Refuse: living states aren't built yet."""
-        raise NotAvailableYet("ListHistory is not available yet: living states are not computed")
-
-    async def ListFamilies(self, request: pb.ListFamiliesRequest, context: Call) -> pb.ListFamiliesResponse:
-        """Refuse: living states aren't built yet."""
-        raise NotAvailableYet("ListFamilies is not available yet: living states are not computed")
 
     async def _serving(self, crate_id: str) -> Generation:
         self._gate.check()

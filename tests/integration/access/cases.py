@@ -179,8 +179,20 @@ _INDEX = {
     "GetErasure": _one(READER, lambda of: index.GetErasureRequest(crate_id=of.crate, document_id=of.document)),
     "ListGenerations": _one(READER, lambda of: index.ListGenerationsRequest(crate_id=of.crate)),
     "Rebuild": _one(OWNER, lambda of: index.RebuildRequest(crate_id=of.crate)),
-    "ListNeighbours": _one(READER, lambda of: index.ListNeighboursRequest(crate_id=of.crate, document_id=of.document)),
-    "GetState": _one(READER, lambda of: index.GetStateRequest(crate_id=of.crate, document_id=of.document)),
+    "ListNeighbours": _one(
+        READER,
+        lambda of: index.ListNeighboursRequest(crate_id=of.crate, document_id=of.document, document_ids=[of.document]),
+    ),
+    "GetState": _one(
+        READER,
+        lambda of: index.GetStateRequest(crate_id=of.crate, document_id=of.document, source_id=of.source),
+    ),
+    "ListStates": _one(READER, lambda of: index.ListStatesRequest(crate_id=of.crate, document_ids=[of.document])),
+    "ListHistory": _one(
+        READER,
+        lambda of: index.ListHistoryRequest(crate_id=of.crate, document_id=of.document, source_id=of.source),
+    ),
+    "ListFamilies": _one(READER, lambda of: index.ListFamiliesRequest(crate_id=of.crate, document_ids=[of.document])),
 }
 _RECEIPT = {
     "IssueReceipt": _one(WRITER, _issue),

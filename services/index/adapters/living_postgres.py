@@ -1,0 +1,351 @@
+"""Living states in Postgres: the facts that graphs are rebuilt from, and timelines by log position."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from services.index.codec.living import decode_rules, decode_spans, encode_rules, encode_spans
+from services.index.domain.force import NEVER
+from services.index.domain.living.changes import Known, LivingChange, Stored, Told, force_of, has_gap
+from services.index.domain.living.values import Erased, Fact, Retired, RevisionFacts, Rules, Statement, Timeline
+from services.kernel.db import Database, answering
+from services.kernel.digests import LogicalTable
+
+LIVING_MIGRATIONS = (
+    """
+    create table living_revisions (
+        crate text collate "C" not null,
+        document_id text collate "C" not null,
+        revision bigint not null,
+        position bigint not null,
+        effective_at timestamptz not null,
+        recorded_at timestamptz not null,
+        source_id text collate "C" not null,
+        title text not null,
+        source_domain text not null,
+        uri text not null,
+        metadata text not null,
+        links text[] not null,
+        primary key (crate, document_id, revision)
+    );
+    create index living_revisions_by_source on living_revisions (crate, md5(source_id));
+    create table living_statements (
+        crate text collate "C" not null,
+        source_id text collate "C" not null,
+        type text collate "C" not null,
+        target_id text collate "C" not null,
+        position bigint not null,
+        recorded_at timestamptz not null,
+        confidence_ppm bigint not null,
+        effective_at timestamptz,
+        withdrawn boolean not null,
+        primary key (crate, source_id, type, target_id, position)
+    );
+    create table living_retirements (
+        crate text collate "C" not null,
+        document_id text collate "C" not null,
+        position bigint not null,
+        at timestamptz not null,
+        primary key (crate, document_id, position)
+    );
+    create table living_erasures (
+        crate text collate "C" not null,
+        document_id text collate "C" not null,
+        position bigint not null,
+        revision bigint not null,
+        primary key (crate, document_id, position)
+    );
+    create table living_crates (
+        crate text collate "C" primary key,
+        rules_position bigint not null default 0,
+        rules text not null default '{}',
+        clock timestamptz
+    );
+    create table living_timelines (
+        crate text collate "C" not null,
+        document_id text collate "C" not null,
+        revision bigint not null,
+        known_from bigint not null,
+        known_until bigint,
+        recorded_at timestamptz not null,
+        erased boolean not null,
+        has_gap boolean not null,
+        position bigint not null,
+        effective_at timestamptz not null,
+        in_force_until bigint not null,
+        family text not null,
+        version text not null,
+        not_in_force_yet boolean not null,
+        spans text not null,
+        primary key (crate, document_id, revision, known_from)
+    );
+    create index living_timelines_by_end on living_timelines (crate, known_until);
+    create index living_timelines_by_start on living_timelines (crate, known_from) where known_until is null;
+    alter table living_revisions alter source_id set statistics 0, alter title set statistics 0,
+        alter source_domain set statistics 0, alter uri set statistics 0, alter metadata set statistics 0,
+        alter links set statistics 0;
+    alter table living_timelines alter family set statistics 0, alter version set statistics 0,
+        alter spans set statistics 0;
+    """,
+)
+LIVING_CONTENT = ("living_revisions", "living_timelines")
+_EDGE = ("crate", "source_id", "type", "target_id")
+LIVING_TABLES = (
+    LogicalTable(
+        name="living_revisions",
+        key=("crate", "document_id", "revision"),
+        history=("position", "effective_at", "recorded_at"),
+    ),
+    LogicalTable(name="living_statements", key=(*_EDGE, "position"), portable=False),
+    LogicalTable(name="living_retirements", key=("crate", "document_id", "position"), portable=False),
+    LogicalTable(name="living_erasures", key=("crate", "document_id", "position"), portable=False),
+    LogicalTable(name="living_crates", key=("crate",), history=("rules_position", "clock")),
+    LogicalTable(name="living_timelines", key=("crate", "document_id", "revision", "known_from"), portable=False),
+)
+
+_OPEN = "select * from living_timelines where crate = $1 and known_until is null and not erased"
+_DIFFERING = """
+with then_known as (
+    select * from living_timelines where crate = $1 and $2::bigint > 0 and known_from <= $2 and known_until > $2
+    union all
+    select * from living_timelines where crate = $1 and known_until is null and has_gap
+        and ($2::bigint = 0 or known_from <= $2)
+), later as (
+    select document_id, revision from then_known
+    union
+    select document_id, revision from living_timelines
+    where crate = $1 and known_until is null and $2::bigint > 0 and known_from > $2 and position <= $2
+)
+select t.*, l.revision as key_revision, l.document_id as key_document, 'then' as side
+from later l join then_known t on t.document_id = l.document_id and t.revision = l.revision
+union all
+select n.*, l.revision, l.document_id, 'now'
+from later l join living_timelines n on n.crate = $1 and n.document_id = l.document_id and n.revision = l.revision
+    and n.known_until is null
+"""
+_INSERT_REVISION = """
+insert into living_revisions values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+on conflict (crate, document_id, revision) do update set position = excluded.position,
+    effective_at = excluded.effective_at, recorded_at = excluded.recorded_at, source_id = excluded.source_id,
+    title = excluded.title, source_domain = excluded.source_domain, uri = excluded.uri,
+    metadata = excluded.metadata, links = excluded.links
+where excluded.position < living_revisions.position
+"""
+_INSERT_STATEMENT = """
+insert into living_statements values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict do nothing
+"""
+_INSERT_RETIREMENT = "insert into living_retirements values ($1, $2, $3, $4) on conflict do nothing"
+_INSERT_ERASURE = "insert into living_erasures values ($1, $2, $3, $4) on conflict do nothing"
+_ERASE_REVISIONS = "delete from living_revisions where crate = $1 and document_id = $2 and revision <= $3"
+_ERASE_TIMELINES = """
+delete from living_timelines where crate = $1 and document_id = $2 and revision <= $3 and not erased and known_from < $4
+"""
+_UPSERT_RULES = """
+insert into living_crates (crate, rules_position, rules) values ($1, $2, $3)
+on conflict (crate) do update set rules_position = excluded.rules_position, rules = excluded.rules
+where living_crates.rules_position < excluded.rules_position
+"""
+_UPSERT_CLOCK = """
+insert into living_crates (crate, clock) values ($1, $2)
+on conflict (crate) do update set clock = greatest(living_crates.clock, excluded.clock)
+"""
+_CLOSE = """
+update living_timelines set known_until = $4
+where crate = $1 and document_id = $2 and revision = $3 and known_until is null and known_from < $4
+"""
+_INSERT_TIMELINE = """
+insert into living_timelines values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+on conflict (crate, document_id, revision, known_from) do nothing
+"""
+
+
+class PostgresLivingTables:
+    """See services.index.living.LivingTables."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._pool = database.pool
+
+    async def load(self, crate_id: str) -> Stored:
+        """See LivingTables."""
+        with answering():
+            async with self._pool.acquire() as connection, connection.transaction(isolation="repeatable_read"):
+                facts: list[Fact] = []
+                for table, made in _FACTS.items():
+                    rows = await connection.fetch(f"select * from {table} where crate = $1", crate_id)  # noqa: S608  (a constant)
+                    facts += [made(row) for row in rows]
+                known = await connection.fetch(_OPEN, crate_id)
+                crate = await connection.fetchrow("select * from living_crates where crate = $1", crate_id)
+        if crate is not None and crate["rules_position"]:
+            facts.append(decode_rules(crate["rules"], crate["rules_position"]))
+        return Stored(
+            facts=tuple(facts), known=tuple(known_row(row) for row in known), clock=crate["clock"] if crate else None
+        )
+
+    async def write(self, connection: Any, change: LivingChange) -> None:
+        """See LivingTables."""
+        crate = change.crate_id
+        for statement, rows in _writes(crate, change.told).items():
+            if rows:
+                await connection.executemany(statement, rows)
+        if change.clock is not None:
+            await connection.execute(_UPSERT_CLOCK, crate, change.clock)
+        rows_of = [_timeline_row(crate, row) for row in change.timelines]
+        if rows_of:
+            await connection.executemany(_CLOSE, [row[:4] for row in rows_of])
+            await connection.executemany(_INSERT_TIMELINE, rows_of)
+        erased = [one.fact for one in change.told if isinstance(one.fact, Erased)]
+        if erased:
+            gone = [(crate, fact.document_id, fact.revision) for fact in erased]
+            await connection.executemany(_ERASE_REVISIONS, gone)
+            ends = [(crate, fact.document_id, fact.revision, fact.position) for fact in erased]
+            await connection.executemany(_ERASE_TIMELINES, ends)
+
+    async def differing(self, crate_id: str, at: int) -> tuple[tuple[Known | None, Known | None], ...]:
+        """See LivingTables."""
+        with answering():
+            rows = await self._pool.fetch(_DIFFERING, crate_id, at)
+        found: dict[tuple[str, int], dict[str, Known]] = {}
+        for row in rows:
+            found.setdefault((row["key_document"], row["key_revision"]), {})[row["side"]] = known_row(row)
+        return tuple((sides.get("then"), sides.get("now")) for sides in found.values())
+
+
+def known_row(row: Any) -> Known:
+    """Read a row of living_timelines."""
+    timeline = None
+    if not row["erased"]:
+        timeline = Timeline(
+            document_id=row["document_id"],
+            revision=row["revision"],
+            position=row["position"],
+            effective_at=row["effective_at"],
+            family=row["family"],
+            version=row["version"],
+            not_in_force_yet=row["not_in_force_yet"],
+            spans=decode_spans(row["spans"]),
+        )
+    return Known(
+        document_id=row["document_id"],
+        revision=row["revision"],
+        known_from=row["known_from"],
+        known_until=row["known_until"],
+        recorded_at=row["recorded_at"],
+        timeline=timeline,
+    )
+
+
+def _timeline_row(crate: str, row: Known) -> tuple[object, ...]:
+    key = (crate, row.document_id, row.revision, row.known_from, row.known_until, row.recorded_at)
+    timeline = row.timeline
+    if timeline is None:
+        return (*key, True, False, 0, row.recorded_at, NEVER, "", "", False, "[]")
+    return (
+        *key,
+        False,
+        has_gap(timeline),
+        timeline.position,
+        timeline.effective_at,
+        force_of(timeline).in_force_until,
+        timeline.family,
+        timeline.version,
+        timeline.not_in_force_yet,
+        encode_spans(timeline.spans),
+    )
+
+
+def _writes(crate: str, told: Sequence[Told]) -> Mapping[str, list[tuple[object, ...]]]:
+    rows: dict[str, list[tuple[object, ...]]] = {}
+    for one in told:
+        match one.fact:
+            case RevisionFacts() as fact:
+                rows.setdefault(_INSERT_REVISION, []).append((crate, *_revision_row(fact)))
+            case Statement() as fact:
+                rows.setdefault(_INSERT_STATEMENT, []).append((crate, *_statement_row(fact)))
+            case Retired() as fact:
+                rows.setdefault(_INSERT_RETIREMENT, []).append((crate, fact.document_id, fact.position, fact.at))
+            case Erased() as fact:
+                row = (crate, fact.document_id, fact.position, fact.revision)
+                rows.setdefault(_INSERT_ERASURE, []).append(row)
+            case Rules() as fact:
+                rows.setdefault(_UPSERT_RULES, []).append((crate, fact.position, encode_rules(fact)))
+            case _:
+                continue
+    return rows
+
+
+def _revision_row(fact: RevisionFacts) -> Iterable[object]:
+    return (
+        fact.document_id,
+        fact.revision,
+        fact.position,
+        fact.effective_at,
+        fact.recorded_at,
+        fact.source_id,
+        fact.title,
+        fact.source_domain,
+        fact.uri,
+        json.dumps(dict(sorted(fact.metadata.items()))),
+        list(fact.links),
+    )
+
+
+def _statement_row(fact: Statement) -> Iterable[object]:
+    return (
+        fact.source_id,
+        fact.type,
+        fact.target_id,
+        fact.position,
+        fact.recorded_at,
+        fact.confidence_ppm,
+        fact.effective_at,
+        fact.withdrawn,
+    )
+
+
+def _revision(row: Any) -> RevisionFacts:
+    return RevisionFacts(
+        document_id=row["document_id"],
+        revision=row["revision"],
+        position=row["position"],
+        effective_at=row["effective_at"],
+        recorded_at=row["recorded_at"],
+        source_id=row["source_id"],
+        title=row["title"],
+        source_domain=row["source_domain"],
+        uri=row["uri"],
+        metadata=json.loads(row["metadata"]),
+        links=tuple(row["links"]),
+    )
+
+
+def _statement(row: Any) -> Statement:
+    effective_at: datetime | None = row["effective_at"]
+    return Statement(
+        source_id=row["source_id"],
+        type=row["type"],
+        target_id=row["target_id"],
+        position=row["position"],
+        recorded_at=row["recorded_at"],
+        confidence_ppm=row["confidence_ppm"],
+        effective_at=effective_at,
+        withdrawn=row["withdrawn"],
+    )
+
+
+def _retired(row: Any) -> Retired:
+    return Retired(document_id=row["document_id"], position=row["position"], at=row["at"])
+
+
+def _erased(row: Any) -> Erased:
+    return Erased(document_id=row["document_id"], revision=row["revision"], position=row["position"])
+
+
+_FACTS: Mapping[str, Callable[[Any], Fact]] = {
+    "living_revisions": _revision,
+    "living_statements": _statement,
+    "living_retirements": _retired,
+    "living_erasures": _erased,
+}

@@ -1,0 +1,254 @@
+"""Living states of every crate: graphs in memory, timelines in tables, one change after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from services.index.domain.force import Force
+from services.index.domain.living.changes import (
+    Known,
+    LivingChange,
+    StateChange,
+    Stored,
+    Tick,
+    Told,
+    chained,
+    counts,
+    force_of,
+    seen_at,
+    seen_between,
+    state_of,
+    within,
+)
+from services.index.domain.living.graph import Graph
+from services.index.domain.living.values import RevisionKey, Timeline
+from services.kernel.errors import Unavailable
+
+_SETTLE_S = 5.0
+_T = TypeVar("_T")
+
+
+class LivingTables(Protocol):
+    """Where facts and timelines are kept."""
+
+    async def load(self, crate_id: str) -> Stored:
+        """Read what is known of a crate."""
+
+    async def write(self, connection: Any, change: LivingChange) -> None:
+        """Write a change within the caller's transaction. Writing it again changes nothing."""
+
+    async def differing(self, crate_id: str, at: int) -> tuple[tuple[Known | None, Known | None], ...]:
+        """Revisions about which a position may say something else than the lanes: as known then, and as known now.
+
+        Args:
+            crate_id: Crate.
+            at: KNOWLEDGE position; 0: now, which leaves revisions that come back into force.
+        """
+
+
+@dataclass(slots=True)
+class _Held:
+    """A crate in memory."""
+
+    graph: Graph = field(default_factory=Graph)
+    known: dict[RevisionKey, tuple[int, datetime]] = field(default_factory=dict)
+    clock: datetime | None = None
+
+
+class Living:
+    """Turns facts into changes. One change at a time: prepare, write, settle or drop.
+
+    Args:
+        tables: Where facts and timelines are kept.
+    """
+
+    def __init__(self, *, tables: LivingTables) -> None:
+        self._tables = tables
+        self._held: dict[str, _Held] = {}
+        self._loading = asyncio.Lock()
+        self._ahead: set[str] = set()
+        self._calm = asyncio.Event()
+        self._calm.set()
+
+    async def prepare(self, crate_id: str, told: Sequence[Told]) -> LivingChange:
+        """Work out what facts change. The memory is ahead of the tables from here on, until `settled` or `dropped`.
+
+        Args:
+            crate_id: Crate.
+            told: In log order.
+
+        Returns:
+            What to write, put into the lanes and signal. Where the log was cut makes no difference to it.
+
+        Raises:
+            Unavailable: When the tables don't answer.
+        """
+        held = await self._crate(crate_id)
+        self._ahead.add(crate_id)
+        self._calm.clear()
+        try:
+            return _change(crate_id, held, told)
+        except BaseException:
+            self.dropped(crate_id)
+            raise
+
+    async def write(self, connection: Any, change: LivingChange) -> None:
+        """Write a change within the transaction that also moves the projection's position.
+
+        Args:
+            connection: Of that transaction.
+            change: From `prepare`.
+        """
+        await self._tables.write(connection, change)
+
+    def settled(self, change: LivingChange) -> None:
+        """Say that a change was committed."""
+        self._leave(change.crate_id)
+
+    def dropped(self, crate_id: str) -> None:
+        """Say that a change wasn't committed: the crate is read again when it is next needed."""
+        self._held.pop(crate_id, None)
+        self._leave(crate_id)
+
+    async def read(self, crate_id: str, question: Callable[[Graph], _T]) -> _T:
+        """Ask a crate's graph while it agrees with the tables.
+
+        Args:
+            crate_id: Crate.
+            question: Must not wait and must keep nothing of the graph.
+
+        Returns:
+            Its answer.
+
+        Raises:
+            Unavailable: When a change takes too long, or the tables don't answer.
+        """
+        try:
+            async with asyncio.timeout(_SETTLE_S):
+                while True:
+                    held = await self._crate(crate_id)
+                    if crate_id not in self._ahead:
+                        return question(held.graph)
+                    await self._calm.wait()
+        except TimeoutError as error:
+            raise Unavailable(f"relations of crate {crate_id} are being written; retry") from error
+
+    async def forces(self, crate_id: str) -> dict[RevisionKey, Force]:
+        """The force of every revision of a crate, for lanes that are built anew."""
+        return await self.read(
+            crate_id, lambda graph: {key: force_of(timeline) for key, timeline in graph.timelines.items()}
+        )
+
+    async def differences(
+        self, crate_id: str, as_of: datetime, at: int
+    ) -> tuple[frozenset[RevisionKey], frozenset[RevisionKey]]:
+        """Where "in force" as known at a position differs from what the lanes' ranges say.
+
+        Args:
+            crate_id: Crate.
+            as_of: Instant.
+            at: KNOWLEDGE position; 0: everything known.
+
+        Returns:
+            Revisions that count although the lanes leave them out, and those that don't although the lanes take them.
+            Revisions whose own position lies behind `at` aren't told: the lanes hold it and leave them out themselves.
+        """
+        also: set[RevisionKey] = set()
+        without: set[RevisionKey] = set()
+        for then, now in await self._tables.differing(crate_id, at):
+            either = then or now
+            if either is None:
+                continue
+            exact = counts(then.timeline if then else None, as_of)
+            lanes = now is not None and now.timeline is not None and within(force_of(now.timeline), as_of)
+            if exact != lanes:
+                (also if exact else without).add((either.document_id, either.revision))
+        return frozenset(also), frozenset(without)
+
+    async def _crate(self, crate_id: str) -> _Held:
+        held = self._held.get(crate_id)
+        if held is not None:
+            return held
+        async with self._loading:
+            held = self._held.get(crate_id)
+            if held is None:
+                stored = await self._tables.load(crate_id)
+                held = _Held(clock=stored.clock)
+                held.graph.apply(stored.facts)
+                held.known = {
+                    (row.document_id, row.revision): (row.known_from, row.recorded_at) for row in stored.known
+                }
+                if stored.facts:
+                    self._held[crate_id] = held
+        return held
+
+    def _leave(self, crate_id: str) -> None:
+        self._ahead.discard(crate_id)
+        if not self._ahead:
+            self._calm.set()
+
+
+def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
+    before: dict[RevisionKey, Timeline | None] = {}
+    rows: list[Known] = []
+    seen: list[StateChange] = []
+    for one in told:
+        if isinstance(one.fact, Tick):
+            seen += _tick(held, one.fact, one.position)
+            continue
+        for key, timeline in held.graph.apply([one.fact]).items():
+            was = held.graph.replaced.get(key)
+            before.setdefault(key, was)
+            rows.append(_row(key, one, timeline))
+            seen += seen_at(key, was, timeline, one.recorded_at, one.position)
+            held.known[key] = (one.position, one.recorded_at)
+    return LivingChange(
+        crate_id=crate_id,
+        told=tuple(told),
+        timelines=chained(rows),
+        forces=_forces(held.graph, before),
+        seen=tuple(seen),
+        clock=held.clock,
+    )
+
+
+def _row(key: RevisionKey, one: Told, timeline: Timeline | None) -> Known:
+    return Known(
+        document_id=key[0],
+        revision=key[1],
+        known_from=one.position,
+        recorded_at=one.recorded_at,
+        timeline=timeline,
+    )
+
+
+def _forces(graph: Graph, before: dict[RevisionKey, Timeline | None]) -> dict[RevisionKey, Force]:
+    found: dict[RevisionKey, Force] = {}
+    for key, was in before.items():
+        timeline = graph.timelines.get(key)
+        if timeline is None:
+            continue
+        force = force_of(timeline)
+        if was is None or force_of(was) != force:
+            found[key] = force
+    return found
+
+
+def _tick(held: _Held, tick: Tick, position: int) -> list[StateChange]:
+    """Changes of state since the last tick, or since a timeline was last looked at."""
+    last, now = held.clock, tick.now
+    if last is not None and now <= last:
+        return []
+    held.clock = now
+    found: list[StateChange] = []
+    for key in sorted(held.graph.timelines):
+        timeline = held.graph.timelines[key]
+        since = held.known[key][1] if key in held.known else timeline.effective_at
+        since = since if last is None else max(since, last)
+        if since < now:
+            found += seen_between(key, state_of(timeline, since), state_of(timeline, now), position)
+    return found

@@ -1,0 +1,179 @@
+"""Living states are a function of what is known, however it came to be known."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from services.index.domain.living import values
+from services.index.domain.living.graph import Graph, scratch
+from services.index.domain.living.values import (
+    Erased,
+    Fact,
+    Retired,
+    RevisionFacts,
+    Rules,
+    Statement,
+    Window,
+    state_at,
+)
+
+DAY_0 = datetime(2020, 1, 1, tzinfo=UTC)
+STATUS = ("", "", "", "Accepted", "Draft", "Rejected", "Superseded", "Deferred", "Historic")
+HEADERS = ("Supersedes", "Replaced-By", "Contradicts", "Version-Of", "See-Also")
+TYPES = (
+    values.SUPERSEDES,
+    values.SUPERSEDES,
+    values.CONTRADICTS,
+    values.CONTRADICTS,
+    values.IS_VERSION_OF,
+    values.ELABORATES,
+)
+STRANGERS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def moment(days: int) -> datetime:
+    """An instant some days after the first one."""
+    return DAY_0 + timedelta(days=days)
+
+
+def history(seed: int, size: int, *, words: bool = True, everything: bool = True) -> list[Fact]:
+    """A random history: revisions, statements, retirements, erasures and rules."""
+    chance = random.Random(seed)
+    documents = max(3, size // 5)
+    facts: list[Fact] = []
+    revisions: dict[int, int] = {}
+    for position in range(1, size + 1):
+        one, other = chance.randrange(documents), chance.randrange(documents)
+        kind = chance.random()
+        if kind < 0.55 or not everything:
+            revisions[one] = revisions.get(one, 0) + 1
+            facts.append(revision(chance, one, other, revisions[one], position, words=words))
+        elif kind < 0.9:
+            facts.append(
+                Statement(
+                    source_id=f"d{one}",
+                    type=chance.choice(TYPES),
+                    target_id=f"d{other}",
+                    position=position,
+                    recorded_at=moment(400),
+                    effective_at=moment(chance.randrange(300)) if chance.random() < 0.4 else None,
+                    withdrawn=chance.random() < 0.15,
+                )
+            )
+        elif kind < 0.95:
+            facts.append(Retired(document_id=f"d{one}", position=position, at=moment(chance.randrange(300))))
+        elif kind < 0.98:
+            facts.append(Erased(document_id=f"d{one}", revision=revisions.get(one, 0), position=position))
+        else:
+            facts.append(rules(chance, position))
+    return facts
+
+
+def rules(chance: random.Random, position: int) -> Rules:
+    """Rules that a crate may have."""
+    return Rules(
+        position=position,
+        status_words={"historic": chance.choice(("dormant", "active"))},
+        windows={"": Window(stale_after_days=chance.choice((0, 90)), dormant_after_days=chance.choice((0, 60)))},
+        superseding_series=frozenset(chance.choice(((), ("*",), ("series 1",)))),
+    )
+
+
+def revision(chance: random.Random, one: int, other: int, number: int, position: int, *, words: bool) -> RevisionFacts:
+    """A revision with what its header may say."""
+    metadata = {"status": chance.choice(STATUS if words else STATUS[:5])}
+    if chance.random() < 0.4:
+        metadata[chance.choice(HEADERS)] = f"doc-{other}"
+    if chance.random() < 0.1:
+        metadata["withdrawn_on"] = moment(chance.randrange(300)).date().isoformat()
+    if chance.random() < 0.1:
+        metadata["review_by"] = moment(chance.randrange(300)).date().isoformat()
+    if chance.random() < 0.5:
+        metadata |= {"family": f"series {one % 4}", "version": f"1.{one}"}
+    title = chance.choice(("", "", "Erratum", f"Title {one}", f"DEPRECATED: Title {other}"))
+    return RevisionFacts(
+        document_id=f"d{one}",
+        revision=number,
+        position=position,
+        effective_at=moment(chance.randrange(300)),
+        recorded_at=moment(400),
+        source_id=f"docs/doc-{one}.md",
+        title=title,
+        metadata=metadata,
+    )
+
+
+@given(st.integers(0, 1 << 30), st.integers(1, 80))
+@settings(STRANGERS, max_examples=60)
+def test_the_order_of_arrival_changes_nothing(seed: int, size: int) -> None:
+    facts = history(seed, size)
+    shuffled = facts.copy()
+    random.Random(seed + 1).shuffle(shuffled)
+    graph = Graph()
+    for fact in shuffled:
+        graph.apply([fact])
+    assert graph.timelines == scratch(facts)
+
+
+@given(st.integers(0, 1 << 30))
+@settings(STRANGERS, max_examples=25)
+def test_fact_by_fact_equals_from_scratch_at_every_prefix(seed: int) -> None:
+    facts = history(seed, 60)
+    graph = Graph()
+    told: dict[values.RevisionKey, values.Timeline] = {}
+    for count, fact in enumerate(facts, 1):
+        for key, timeline in graph.apply([fact]).items():
+            if timeline is None:
+                del told[key]
+            else:
+                told[key] = timeline
+        assert told == graph.timelines == scratch(facts[:count])
+
+
+@given(st.integers(0, 1 << 30))
+@settings(STRANGERS, max_examples=1)
+def test_long_histories_equal_from_scratch_at_every_prefix(seed: int) -> None:
+    facts = history(seed, 300)
+    graph = Graph()
+    for count, fact in enumerate(facts, 1):
+        graph.apply([fact])
+        assert graph.timelines == scratch(facts[:count])
+
+
+@example(410, 55)
+@given(st.integers(0, 1 << 30), st.integers(2, 60))
+@settings(STRANGERS, max_examples=300)
+def test_a_state_never_depends_on_what_takes_effect_later(seed: int, size: int) -> None:
+    # A bare word "superseded" is left out: it tells no date, so the edge that it speaks of gives it one.
+    facts = [fact for fact in history(seed, size, words=False) if not isinstance(fact, Rules | Erased)]
+    facts = [fact for fact in facts if not (isinstance(fact, RevisionFacts) and fact.title.startswith("DEPRECATED"))]
+    chance = random.Random(seed + 2)
+    now = moment(chance.randrange(300))
+    early = [fact for fact in facts if _effect(fact) <= now]
+    whole, part = scratch(facts), scratch(early)
+    for key, timeline in part.items():
+        assert state_at(timeline, now) == state_at(whole[key], now), key
+
+
+def _effect(fact: Fact) -> datetime:
+    if isinstance(fact, RevisionFacts):
+        return fact.effective_at
+    if isinstance(fact, Retired):
+        return fact.at
+    assert isinstance(fact, Statement)
+    # Taking a statement back isn't dated; neither is a statement that goes by its source.
+    return DAY_0 if fact.withdrawn or fact.effective_at is None else fact.effective_at
+
+
+@given(st.integers(0, 1 << 30), st.integers(1, 60))
+@settings(STRANGERS, max_examples=20)
+def test_a_replay_gives_the_same_history(seed: int, size: int) -> None:
+    facts = history(seed, size)
+    one, other = Graph(), Graph()
+    for fact in facts:
+        assert one.apply([fact]) == other.apply([fact])
+        assert one.apply([fact]) == {}
