@@ -149,7 +149,7 @@ def _queries(reports: Sequence[QueryReport], detailed: Sequence[str]) -> Iterato
 
 
 def _details(row: str, counts: dict[str, Count], served: Sequence[str]) -> Iterator[str]:
-    names = {"stale and withdrawn": ("cited", "flagged"), "contested": ("flagged", "complete")}.get(row, ())
+    names = {"stale and withdrawn": ("cited", "flagged"), "contested": ("flagged", "complete")}.get(row, ("cited",))
     for name in names:
         cells = (str(getattr(counts[variant], name)) if variant in counts else "-" for variant in served)
         yield f"{'  ' + name:<26}" + "".join(f"{cell:>16}" for cell in cells)
