@@ -74,9 +74,10 @@ def _put(auditor: Auditor, corpus: Corpus, found: Report) -> tuple[dict[str, str
     failed = auditor.failed()
     _print(
         f"{auditor.crate}: {len(corpus.documents)} documents, {auditor.chunks()} chunks, {len(failed)} failed, "
-        f"{seconds:.1f} s"
+        f"{len(auditor.refused)} refused, {seconds:.1f} s"
     )
     found.notes += [f"{corpus.name}: failed: {source_id}" for source_id in failed]
+    found.notes += [f"{corpus.name}: refused: {reason}" for reason in auditor.refused.values()]
     found.notes += [f"{corpus.name}: {n} relations of type {kind} aren't fed" for kind, n in corpus.skipped.items()]
     try:
         declared = auditor.declare(corpus.relations, known)
@@ -85,7 +86,7 @@ def _put(auditor: Auditor, corpus: Corpus, found: Report) -> tuple[dict[str, str
         if error.code() not in _NOT_SERVED:
             raise
         found.notes.append(f"{corpus.name}: relations aren't served: {error.details()}")
-    return known, len(failed)
+    return known, len(failed) + len(auditor.refused)
 
 
 def _folder(corpus: Corpus, address: str, arguments: argparse.Namespace, found: Report) -> int:

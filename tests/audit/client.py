@@ -34,12 +34,18 @@ ANSWER_MODES = {
 
 
 class Auditor:
-    """One crate of a node under audit."""
+    """One crate of a node under audit.
+
+    Attributes:
+        crate: Its id.
+        refused: Why documents were refused, by corpus id.
+    """
 
     def __init__(self, *, address: str, crate: str) -> None:
         options = (("grpc.max_receive_message_length", _LIMIT), ("grpc.max_send_message_length", _LIMIT))
         channel = grpc.insecure_channel(address, options=options)
         self.crate = crate
+        self.refused: dict[str, str] = {}
         self.ingest = ingest_service_pb2_grpc.IngestServiceStub(channel)
         self.index = index_service_pb2_grpc.IndexServiceStub(channel)
         self.query = query_service_pb2_grpc.QueryServiceStub(channel)
@@ -70,12 +76,13 @@ class Auditor:
             corpus: Documents.
 
         Returns:
-            Corpus id by document id, and the seconds that it took.
+            Corpus id by document id, without those that are refused, and the seconds that it took.
         """
         started = time.perf_counter()
         with ThreadPoolExecutor(_SENDERS) as pool:
-            replies = list(pool.map(self._put, corpus.documents))
-        known = {reply.document_id: document.id for reply, document in zip(replies, corpus.documents, strict=True)}
+            replies = list(pool.map(self._accepted, corpus.documents))
+        pairs = zip(replies, corpus.documents, strict=True)
+        known = {reply.document_id: document.id for reply, document in pairs if reply is not None}
         for _ in self.ingest.WatchProgress(ingest_service_pb2.WatchProgressRequest(crate_id=self.crate)):
             pass
         return known, time.perf_counter() - started
@@ -225,6 +232,15 @@ class Auditor:
             if time.monotonic() > limit:
                 raise TimeoutError(f"the index hasn't applied position {position} of {self.crate}: look at its log")
             time.sleep(0.05)
+
+    def _accepted(self, document: CorpusDocument) -> ingest_service_pb2.PutDocumentResponse | None:
+        try:
+            return self._put(document)
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
+                raise
+            self.refused[document.id] = str(error.details())
+            return None
 
     def _put(self, document: CorpusDocument) -> ingest_service_pb2.PutDocumentResponse:
         header = ingest_service_pb2.DocumentHeader(

@@ -22,7 +22,7 @@ DEMO = "demo"
 DOMAINS_NEEDED = 2
 FRAGILITY_GOALS = {"F1": 1.0, "F2": 0.0, "F3": 0.0}
 # Name, mode asked for, and whether mode verified may fall back.
-SETTINGS = (("verified", "verified", False), ("verified, fall-back", "verified", True), ("audit", "audit", False))
+SETTINGS = (("verified", "verified", False), ("verified, fall-back", "verified", True), ("audit", "audit", True))
 _REASON = "insufficient_evidence"
 _ROOT = Path(__file__).resolve().parents[2]
 
