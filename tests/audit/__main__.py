@@ -40,7 +40,7 @@ def main() -> int:
         _print(line)
     report.write(found, arguments.json)
     _print(f"written to {arguments.json}")
-    return 1 if failures or any(one.outcomes["breach"] for one in found.modes) else 0
+    return 1 if failures or any(one.outcomes.get("breach") for one in found.modes) else 0
 
 
 def _arguments() -> argparse.Namespace:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +39,7 @@ class ModeReport:
     name: str
     setting: str
     unavailable: str = ""
-    outcomes: Counter[str] = field(default_factory=Counter)
+    outcomes: dict[str, int] = field(default_factory=dict)
     questions: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -86,7 +85,7 @@ def of_crate(
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 return ModeReport(name, label, unavailable=str(error.details()))
             entry = {"outcome": "refused" if refuses(error) else "breach", "problem": str(error.details())}
-        report.outcomes[entry["outcome"]] += 1
+        report.outcomes[entry["outcome"]] = report.outcomes.get(entry["outcome"], 0) + 1
         report.questions.append({"id": question.id, "query": question.text, "scenario": question.scenario, **entry})
     return report
 

@@ -184,7 +184,7 @@ def _modes(reports: Sequence[ModeReport]) -> Iterator[str]:
             found: Counter[str] = Counter()
             for report in these:
                 if report.name.split("/")[0] == suite:
-                    found += report.outcomes
+                    found.update(report.outcomes)
             yield f"{f'{setting}: {suite}':<36}" + "".join(f"{found[name]:>13}" for name in outcomes)
         for reason in dict.fromkeys(report.unavailable for report in these if report.unavailable):
             yield f"  {setting} isn't served: {reason}"

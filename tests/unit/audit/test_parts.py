@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import grpc
 import pytest
@@ -123,7 +125,7 @@ def test_outcomes(*, asked: str, applied: str, reason: str, answered: bool, doma
     assert found == expected
 
 
-def test_replies_of_a_mode_and_their_fragility() -> None:
+def test_replies_of_a_mode_and_their_fragility(tmp_path: Path) -> None:
     reply = pb.AskResponse(
         status=pb.ANSWER_STATUS_ANSWERED,
         citations=[
@@ -152,3 +154,6 @@ def test_replies_of_a_mode_and_their_fragility() -> None:
     text = "\n".join(report.lines(Report(modes=[found], fragility=[scenario])))
     assert "breach verified v3/cat6 c: wrong?: the crate has no key" in text
     assert "fragility F1: told 1.0, goal 1, over the cited 1" in text
+    report.write(Report(modes=[found], fragility=[scenario]), tmp_path / "new" / "audit.json")
+    written = json.loads((tmp_path / "new" / "audit.json").read_text())
+    assert written["modes"][0]["outcomes"] == found.outcomes
