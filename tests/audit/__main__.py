@@ -82,6 +82,8 @@ def _put(auditor: Auditor, corpus: Corpus, found: Report) -> tuple[dict[str, str
     try:
         declared = auditor.declare(corpus.relations, known)
         _print(f"{auditor.crate}: {declared} relations")
+    except TimeoutError as error:
+        found.notes.append(f"{corpus.name}: {error}")
     except grpc.RpcError as error:
         if error.code() not in _NOT_SERVED:
             raise

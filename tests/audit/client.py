@@ -19,7 +19,7 @@ _UNARY_BYTES = 1024 * 1024
 _SENDERS = 16
 _LIMIT = 64 * 1024 * 1024
 _PAGE = 1000
-_APPLIED_TIMEOUT_S = 120
+_APPLIED_TIMEOUT_S = 60
 MODES = {
     "lexical": settings_pb2.RETRIEVAL_MODE_LEXICAL,
     "semantic": settings_pb2.RETRIEVAL_MODE_SEMANTIC,
@@ -96,6 +96,9 @@ class Auditor:
 
         Returns:
             How many were declared; an edge whose ends aren't both in the corpus is left out.
+
+        Raises:
+            TimeoutError: When all are declared, but the index doesn't get that far.
         """
         documents = {name: document_id for document_id, name in known.items()}
         last, count = 0, 0
