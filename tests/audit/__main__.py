@@ -77,7 +77,6 @@ def _put(auditor: Auditor, corpus: Corpus, found: Report) -> tuple[dict[str, str
         f"{len(auditor.refused)} refused, {seconds:.1f} s"
     )
     found.notes += [f"{corpus.name}: failed: {source_id}" for source_id in failed]
-    found.notes += [f"{corpus.name}: refused: {reason}" for reason in auditor.refused.values()]
     found.notes += [f"{corpus.name}: {n} relations of type {kind} aren't fed" for kind, n in corpus.skipped.items()]
     try:
         declared = auditor.declare(corpus.relations, known)
@@ -88,6 +87,7 @@ def _put(auditor: Auditor, corpus: Corpus, found: Report) -> tuple[dict[str, str
         if error.code() not in _NOT_SERVED:
             raise
         found.notes.append(f"{corpus.name}: relations aren't served: {error.details()}")
+    found.notes += [f"{corpus.name}: {name} is refused: {reason}" for name, reason in auditor.refused.items()]
     return known, len(failed) + len(auditor.refused)
 
 

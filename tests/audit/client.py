@@ -38,7 +38,7 @@ class Auditor:
 
     Attributes:
         crate: Its id.
-        refused: Why documents were refused, by corpus id.
+        refused: Why documents and relations were refused, by corpus id or edge.
     """
 
     def __init__(self, *, address: str, crate: str) -> None:
@@ -95,7 +95,7 @@ class Auditor:
             known: Corpus id by document id.
 
         Returns:
-            How many were declared; an edge whose ends aren't both in the corpus is left out.
+            How many were declared; an edge whose ends aren't both in the corpus is left out, and so is a refused one.
 
         Raises:
             TimeoutError: When all are declared, but the index doesn't get that far.
@@ -114,7 +114,13 @@ class Auditor:
             )
             if edge.effective_at:
                 request.effective_at.FromDatetime(edge.effective_at)
-            last = max(last, self.ingest.DeclareRelation(request).position)
+            try:
+                last = max(last, self.ingest.DeclareRelation(request).position)
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
+                    raise
+                self.refused[f"{edge.source} {edge.type} {edge.target}"] = str(error.details())
+                continue
             count += 1
         self._applied(last)
         return count
