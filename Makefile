@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 STAMP := $(VENV)/.synced
 CORPUS ?= peps
+FLAGS ?=
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export AFFIDAVIT_CORPORA ?= $(CURDIR)/../shared/corpora
 export AFFIDAVIT_VECTORS ?= $(CURDIR)/../shared/vectors
@@ -76,8 +77,8 @@ docs-check: docs ## Fail when the reference pages are stale
 check: lint types arch proto-check docs-check test ## Everything that CI runs
 
 .PHONY: audit
-audit: $(STAMP) ## Measure retrieval on a corpus: make audit CORPUS=peps
-	python -m tests.audit --corpus $(CORPUS)
+audit: $(STAMP) ## Measure states, answers and modes: make audit CORPUS=peps FLAGS="--only states", or CORPUS=all
+	python -m tests.audit --corpus $(CORPUS) $(FLAGS)
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed and memory
