@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from services.cli import answers, crates, doctor, documents, erasing, failures, node, receipts, replay
+from services.cli import answers, crates, doctor, documents, erasing, failures, node, receipts, replay, states
 
 app = typer.Typer(
     name="affidavit",
@@ -24,6 +24,9 @@ app.command("retire")(documents.retire)
 app.command("erase")(erasing.erase)
 app.command("ask")(answers.ask)
 app.command("search")(answers.search)
+app.command("state")(states.state)
+app.command("states")(states.states)
+app.command("history")(states.history)
 app.command("replay")(replay.replay)
 app.command("doctor")(doctor.doctor)
 app.add_typer(failures.app, name="failures")

@@ -45,6 +45,7 @@ async def wire(context: Context) -> Role:
     embedder = GrpcEmbedder(channel=context.channel("embedder"), timeout_s=lane_s)
     index = GrpcIndex(channel=context.channel("index"), timeout_s=lane_s)
     retriever = Retriever(index=index, embedder=embedder, lane_timeout_s=lane_s)
+    searcher = Searcher(retriever=retriever, clock=utc_now)
     living = LivingEvidenceMaker(investigator=Investigator(retriever=retriever, index=index), embedder=embedder)
     notary = Notary(
         originals=GrpcOriginals(channel=context.channel("ingest"), timeout_s=sign_s),
@@ -75,9 +76,7 @@ async def wire(context: Context) -> Role:
             Servicer(
                 name="affidavit.query.v1.QueryService",
                 add=pb_grpc.add_QueryServiceServicer_to_server,
-                servicer=QueryServicer(
-                    crates=crates, searcher=Searcher(retriever=retriever, clock=utc_now), answerer=answerer
-                ),
+                servicer=QueryServicer(crates=crates, searcher=searcher, answerer=answerer),
             ),
         ),
     )
