@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from services.query.domain.admission import Admitted, admit, covered_share
-from services.query.domain.expansion import Pair, contradictors, expand, find_pair, types_for
-from services.query.domain.fusion import Fused
+from services.query.domain.expansion import Pair, across_series, contradictors, expand, find_pair, types_for
+from services.query.domain.fusion import Fused, document_scores
 from services.query.domain.intent import Intent, VersionWish
 from services.query.domain.living import Family, LivingState, Moment, Reach, Relation, RelationType, StateReport, View
 from services.query.domain.modes import AnswerMode
@@ -22,6 +23,12 @@ NOTHING_IN_FORCE = "nothing in force answers; superseded and deprecated document
 _CHAIN = (RelationType.SUPERSEDES,)
 _AGAINST = (RelationType.CONTRADICTS,)
 _OUT_OF_FORCE = 0.8
+# Weight of a chunk's own score beside that of its document: it orders the chunks of one document.
+_WITHIN = 0.0001
+
+
+_Found: TypeAlias = tuple[Retrieval, Read, Pool]
+_Version: TypeAlias = tuple[StateReport | None, Family | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +85,9 @@ class Investigator:
             Unavailable: When no lane or not the index answers.
             Rejected: When the index refuses the moment.
         """
-        request, retrieval, read, pool, notes = await self._look_far_enough(request, intent, numbers)
-        chosen, family, note = await self._version(request, intent, pool, numbers)
+        request, found, version, notes = await self._begin(request, intent, numbers)
+        retrieval, read, pool = found
+        chosen, family, note = version
         if chosen is not None:
             pool = pool.plus(await self._within(request, retrieval, {chosen.document_id: 1.0}, picked=True))
         relations = await self._relations(request, pool, types_for(intent), numbers)
@@ -112,22 +120,37 @@ class Investigator:
             read.position,
         )
 
-    async def _look_far_enough(
+    async def _begin(
         self, request: Request, intent: Intent, numbers: LivingNumbers
-    ) -> tuple[Request, Retrieval, Read, Pool, tuple[str, ...]]:
-        retrieval, read, pool = await self._look(request, intent, numbers)
-        if pool.items or request.view.reach is not Reach.IN_FORCE:
-            return request, retrieval, read, pool, ()
-        wider = replace(request, view=replace(request.view, reach=Reach.EVERY))
-        again, read_again, found = await self._look(wider, intent, numbers)
-        if not found.items:
-            return request, retrieval, read, pool, ()
-        return wider, again, read_again, found, (NOTHING_IN_FORCE,)
+    ) -> tuple[Request, _Found, _Version, tuple[str, ...]]:
+        """Look in force first where a version is wanted: old versions crowd out what tells which series is meant."""
+        nothing: _Version = (None, None, "")
+        if intent.version is not VersionWish.NONE and request.view.reach is Reach.EVERY:
+            near = replace(request, view=replace(request.view, reach=Reach.IN_FORCE))
+            found = await self._look(near, intent, numbers)
+            version = await self._version(near, intent, found[2], numbers)
+            if version[0] is not None:
+                return near, found, version, ()
+        found = await self._look(request, intent, numbers)
+        notes: tuple[str, ...] = ()
+        if not found[2].items and request.view.reach is Reach.IN_FORCE:
+            wider = replace(request, view=replace(request.view, reach=Reach.EVERY))
+            again = await self._look(wider, intent, numbers)
+            if again[2].items:
+                request, found, notes = wider, again, (NOTHING_IN_FORCE,)
+        if intent.version is VersionWish.NONE:
+            return request, found, nothing, notes
+        return request, found, await self._version(request, intent, found[2], numbers), notes
 
-    async def _look(self, request: Request, intent: Intent, numbers: LivingNumbers) -> tuple[Retrieval, Read, Pool]:
+    async def _look(self, request: Request, intent: Intent, numbers: LivingNumbers) -> _Found:
+        """Chunks ranked by the lanes, their documents as a search that shows each document once ranks them."""
         profile = request.profile
         retrieval = await self._retriever.retrieve(request)
-        read = await self._retriever.fetch(request, retrieval.candidates[: profile.candidates], retrieval.position)
+        by_document = replace(request, by_document=True, vector=retrieval.vector)
+        documents = await self._retriever.retrieve(by_document) if retrieval.candidates else retrieval
+        scores = document_scores(documents.candidates, retrieval.candidates, k=profile.rank_constant)
+        looked_at = _looked_at(retrieval.candidates, scores, profile.candidates)
+        read = await self._retriever.fetch(request, looked_at, min(retrieval.position, documents.position))
         admitted = admit(
             read.pairs,
             retrieval.keyword.terms,
@@ -136,9 +159,7 @@ class Investigator:
         )
         return retrieval, read, make_pool(admitted, read.states, intent, numbers)
 
-    async def _version(
-        self, request: Request, intent: Intent, pool: Pool, numbers: LivingNumbers
-    ) -> tuple[StateReport | None, Family | None, str]:
+    async def _version(self, request: Request, intent: Intent, pool: Pool, numbers: LivingNumbers) -> _Version:
         """The member of a series that the question wants, by the best candidate whose series has it."""
         best = tuple(pool.documents)[: numbers.seeds]
         if intent.version is VersionWish.NONE or not best or not numbers.features.version_intent:
@@ -193,11 +214,14 @@ class Investigator:
         pair = None
         if intent.pair and numbers.features.pair_partners:
             further = numbers.partners - 1 if intent.many else 0
-            pair = find_pair(scores, relations, intent, share=share, most=further)
+            ends = sorted({end for edge in relations for end in (edge.source, edge.target)})
+            reports = await self._index.states(request.crate_id, ends, request.view.moment) if ends else ()
+            edges = across_series(relations, {report.document_id: report for report in reports})
+            pair = find_pair(scores, edges, intent, share=share, most=further)
         wanted = {one.document_id: one.score for one in added}
         if pair is not None:
-            ends = (pair.first, pair.second, *pair.further)
-            wanted |= {end: share * max(scores.values()) for end in ends if end not in scores}
+            both = (pair.first, pair.second, *pair.further)
+            wanted |= {end: share * max(scores.values()) for end in both if end not in scores}
         seeds = {one.document_id: one.seed for one in added}
         return pool.plus(await self._within(request, retrieval, wanted, seeds=seeds)), pair
 
@@ -247,6 +271,18 @@ class Investigator:
         keys = [candidate for several in best.values() for candidate in several[:depth]]
         read = await self._retriever.fetch(inside, keys, retrieval.position)
         return _items(read, retrieval, scores, seeds or {}, picked=picked)
+
+
+def _looked_at(candidates: Sequence[Fused], scores: Mapping[str, float], most: int) -> tuple[Fused, ...]:
+    """The candidates whose chunks are read: by their document's score, of one document by their own."""
+    scored = [
+        replace(found, score=scores.get(found.key.document_id, 0.0) + found.score * _WITHIN) for found in candidates
+    ]
+    ordered = sorted(scored, key=lambda found: (-found.score, found.best_rank, found.key))
+    best = {found.key.document_id: found for found in reversed(ordered)}
+    first = sorted(best.values(), key=lambda found: (-found.score, found.best_rank, found.key))
+    rest = [found for found in ordered if best[found.key.document_id] is not found]
+    return tuple((first[: most // 2] + rest)[:most])
 
 
 def _items(

@@ -25,6 +25,8 @@ from services.query.retrieval import Request
 
 # Units weighed of documents that relations or the intent brought, best by their words.
 _UNITS_PER_DOCUMENT = 3
+# Documents that a question about documents names at most, where they score alike.
+_COMPANIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +205,14 @@ def _wanted_documents(case: Case, answered: bool, numbers: LivingNumbers) -> tup
     if case.pair is not None:
         ends = (case.pair.first, case.pair.second, *case.pair.further)
         return tuple((end, _pair_role(documents.get(end), first=end == ends[0])) for end in ends)
-    intent = case.intent
-    if not numbers.features.document_answers or not (intent.documents or intent.status or not answered):
+    if not numbers.features.document_answers:
         return ()
-    best = next((item for name, item in documents.items() if name not in case.barred), None)
-    if best is None or not (answered or _strong(best, numbers)):
+    held = [item for name, item in documents.items() if name not in case.barred and not item.expanded_from]
+    if not held or not (answered or _strong(held[0], numbers)):
         return ()
-    return ((best.document_id, Role.SUPPORT),) if answered or intent.documents or intent.status else ()
+    near = [item for item in held if item.score >= held[0].score * numbers.companion_score_ppm / PPM]
+    companions = near[1:_COMPANIONS] if case.intent.documents or case.intent.status else []
+    return tuple((item.document_id, Role.SUPPORT) for item in (held[0], *companions))
 
 
 def _pair_role(item: Item | None, *, first: bool) -> Role:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.query.domain.intent import Intent
-from services.query.domain.living import Relation, RelationType
+from services.query.domain.living import Relation, RelationType, StateReport
 
 # What is worth following when the question names no relation; whoever merely cites adds little.
 DEFAULT_TYPES = (
@@ -136,6 +136,27 @@ def find_pair(
     ]
     first, second = (best.source, best.target) if best.kind is RelationType.SUPERSEDES else (anchor, partner)
     return Pair(first, second, tuple(dict.fromkeys(further))[:most])
+
+
+def across_series(relations: Sequence[Relation], states: Mapping[str, StateReport]) -> tuple[Relation, ...]:
+    """Keep the edges between different series, where there are any.
+
+    They tell what took the place of a whole thing, not of its last version.
+
+    Args:
+        relations: Edges around the candidates.
+        states: Of their ends, by document id.
+
+    Returns:
+        Those kept; all where every edge stays within its series.
+    """
+
+    def series(document_id: str) -> str:
+        report = states.get(document_id)
+        return report.family if report and report.family else document_id
+
+    across = tuple(edge for edge in relations if series(edge.source) != series(edge.target))
+    return across or tuple(relations)
 
 
 def contradictors(document_ids: Sequence[str], relations: Sequence[Relation]) -> dict[str, str]:

@@ -152,6 +152,7 @@ class LivingNumbers:
         draft_penalty_ppm: Taken off the score of one that is not in force yet.
         document_coverage_ppm: Covered share from which a document as such may answer.
         document_cosine_ppm: Cosine from which it may.
+        companion_score_ppm: Share of the best document's score from which another one is named beside it.
         family_margin_ppm: How far a newer member's coverage may lie below that of the best of its series.
         verified_domains: Source domains that verified and audit need.
     """
@@ -167,6 +168,7 @@ class LivingNumbers:
     draft_penalty_ppm: int
     document_coverage_ppm: int
     document_cosine_ppm: int
+    companion_score_ppm: int
     family_margin_ppm: int
     verified_domains: int
 
@@ -275,7 +277,7 @@ V3_1 = replace(
     evidence=replace(V1.evidence, shortlist=16, embedded_texts=256),
     living=LivingNumbers(
         features=LivingFeatures(),
-        seeds=8,
+        seeds=12,
         fan_out=16,
         neighbours=12,
         expansion_ppm=500_000,
@@ -283,8 +285,9 @@ V3_1 = replace(
         partners=3,
         dormant_penalty_ppm=30_000,
         draft_penalty_ppm=100_000,
-        document_coverage_ppm=450_000,
+        document_coverage_ppm=400_000,
         document_cosine_ppm=550_000,
+        companion_score_ppm=970_000,
         family_margin_ppm=100_000,
         verified_domains=2,
     ),

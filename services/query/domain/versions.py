@@ -124,14 +124,17 @@ def version_note(chosen: StateReport, family: Family) -> str:
 
 
 def _explicit(members: Sequence[StateReport], versions: Sequence[str]) -> StateReport | None:
+    """The version as it is written, else the newest of its line, else the same one written otherwise."""
     for version in versions:
         for member in reversed(members):
-            if same_version(version, member.version):
+            if _parts(version) == _parts(member.version):
                 return member
-    for version in versions:
         line = [member for member in members if in_line(version, member.version)]
         if line:
             return current_member(line) or line[-1]
+        for member in reversed(members):
+            if same_version(version, member.version):
+                return member
     return None
 
 
