@@ -12,7 +12,7 @@ from services.query.domain.fusion import Fused, document_scores
 from services.query.domain.intent import Intent, VersionWish
 from services.query.domain.living import Family, LivingState, Moment, Reach, Relation, RelationType, StateReport, View
 from services.query.domain.modes import AnswerMode
-from services.query.domain.pool import Item, Pool, barred_versions, make_pool
+from services.query.domain.pool import Item, Pool, barred_versions, make_pool, with_titles
 from services.query.domain.profile import PPM, LivingNumbers
 from services.query.domain.values import Form, RecordKey
 from services.query.domain.versions import series_of, version_note, wanted_member
@@ -157,7 +157,9 @@ class Investigator:
             coverage=profile.admission.coverage_ppm / PPM,
             cosine=profile.admission.cosine_ppm / PPM,
         )
-        return retrieval, read, make_pool(admitted, read.states, intent, numbers)
+        pool = make_pool(admitted, read.states, intent, numbers)
+        least, bonus = numbers.title_least_ppm / PPM, numbers.title_bonus_ppm / PPM
+        return retrieval, read, with_titles(pool, request.query, least=least, bonus=bonus)
 
     async def _version(self, request: Request, intent: Intent, pool: Pool, numbers: LivingNumbers) -> _Version:
         """The member of a series that the question wants, by the best candidate whose series has it."""

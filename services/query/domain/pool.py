@@ -11,6 +11,7 @@ from services.query.domain.intent import Intent
 from services.query.domain.living import LivingState, StateReport
 from services.query.domain.outcomes import Considered
 from services.query.domain.profile import PPM, LivingNumbers
+from services.query.domain.question import content_terms
 
 _BY_OTHERS = "admitted; other evidence answers better"
 
@@ -96,6 +97,43 @@ def make_pool(
         candidate = replace(one.candidate, score=one.candidate.score * (1 - off / PPM))
         items.append(Item(replace(one, candidate=candidate), state))
     return Pool().plus(items)
+
+
+def title_share(title: str, asked: frozenset[str]) -> float:
+    """Tell how far a question names a document by its title.
+
+    Args:
+        title: Of the document.
+        asked: Content terms of the question.
+
+    Returns:
+        Share of the title's content terms, its numbers aside, that the question has; 0 for less than two of them.
+    """
+    named = [term for term in content_terms(title) if not term[:1].isdigit()]
+    hits = sum(term in asked for term in named)
+    return hits / len(named) if hits > 1 else 0.0
+
+
+def with_titles(pool: Pool, query: str, *, least: float, bonus: float) -> Pool:
+    """Lift the documents that a question names by their titles.
+
+    Args:
+        pool: The candidates.
+        query: The question.
+        least: Share of a title from which it counts.
+        bonus: Added to the score for a whole title; by the square of its share for less.
+
+    Returns:
+        The pool in its new order.
+    """
+    asked = frozenset(content_terms(query))
+    lifted = []
+    for item in pool.items:
+        share = title_share(item.admitted.passage.title, asked)
+        candidate = item.admitted.candidate
+        score = candidate.score + (bonus * share * share if share >= least else 0.0)
+        lifted.append(replace(item, admitted=replace(item.admitted, candidate=replace(candidate, score=score))))
+    return Pool().plus(lifted)
 
 
 def barred_versions(pool: Pool, chosen: str, family: Sequence[str], *, margin: float) -> frozenset[str]:
