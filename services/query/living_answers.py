@@ -10,7 +10,7 @@ from services.query.domain import choosing, evidence
 from services.query.domain.choosing import Choice
 from services.query.domain.extractive import CitedPlace
 from services.query.domain.intent import Intent
-from services.query.domain.living import Role
+from services.query.domain.living import LivingState, Role
 from services.query.domain.modes import ModeDecision, ModeRefusal, mode_needs, settle_mode
 from services.query.domain.outcomes import Considered
 from services.query.domain.pool import Item, explain
@@ -212,7 +212,16 @@ def _wanted_documents(case: Case, answered: bool, numbers: LivingNumbers) -> tup
         return ()
     near = [item for item in held if item.score >= held[0].score * numbers.companion_score_ppm / PPM]
     companions = near[1:_COMPANIONS] if case.intent.documents or case.intent.status else []
-    return tuple((item.document_id, Role.SUPPORT) for item in (held[0], *companions))
+    return tuple(pair for item in (held[0], *companions) for pair in _with_successor(item, case))
+
+
+def _with_successor(item: Item, case: Case) -> tuple[tuple[str, Role], ...]:
+    """A document, and ahead of it the one that superseded it where that is known and in force."""
+    other = item.state.other_document_id if item.state and item.state.state is LivingState.SUPERSEDED else ""
+    successor = case.pool.documents.get(other)
+    if successor is None or other in case.barred or (successor.state and not successor.state.in_force):
+        return ((item.document_id, Role.SUPPORT),)
+    return ((other, Role.SUPPORT), (item.document_id, Role.CONTEXT))
 
 
 def _pair_role(item: Item | None, *, first: bool) -> Role:
