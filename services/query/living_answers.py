@@ -9,9 +9,9 @@ from services.kernel.errors import Failure, PreconditionFailed
 from services.query.domain import choosing, evidence
 from services.query.domain.choosing import Choice
 from services.query.domain.extractive import CitedPlace
-from services.query.domain.intent import Intent
+from services.query.domain.intent import Intent, VersionWish
 from services.query.domain.living import LivingState, Role
-from services.query.domain.modes import ModeDecision, ModeRefusal, mode_needs, settle_mode
+from services.query.domain.modes import AnswerMode, ModeDecision, ModeRefusal, mode_needs, settle_mode
 from services.query.domain.outcomes import Considered
 from services.query.domain.pool import Item, explain
 from services.query.domain.profile import PPM, LivingNumbers, Profile
@@ -187,9 +187,15 @@ def _choose(
     if not choices:
         return ()
     cited = {choice.document_id for choice in choices}
-    audit = mode_needs(wanted.mode.requested, domains=2) > 1
-    against = {item: other for item, other in case.against.items() if other in cited or audit}
-    choices = choosing.with_other_side(choices, against, units, most=most)
+    audit = wanted.mode.requested is AnswerMode.AUDIT
+    order = {item: place for place, item in enumerate(pool.documents)}
+    ranked_sides = sorted(case.against.items(), key=lambda pair: order.get(pair[0], len(order)))
+    against = {item: other for item, other in ranked_sides if other in cited or audit}
+    choices = choosing.with_other_side(choices, against, units, least=needed, most=most)
+    # What speaks against the other side, in turn, belongs to the dispute as well.
+    turn = {item for item, other in ranked_sides if other in against} - set(against)
+    further = [Choice(units[item], Role.CONTEXT) for item in order if item in turn and item in units]
+    choices = choosing.limit_documents([*choices, *further], most=most)
     if needed > 1 and numbers.features.second_domain:
         admitted = [item for item, found in pool.documents.items() if item in allowed and not found.expanded_from]
         admitted = [item for item in admitted if item not in against]
@@ -208,10 +214,11 @@ def _wanted_documents(case: Case, answered: bool, numbers: LivingNumbers) -> tup
     if not numbers.features.document_answers:
         return ()
     held = [item for name, item in documents.items() if name not in case.barred and not item.expanded_from]
-    if not held or not (answered or _strong(held[0], numbers)):
+    asked = case.intent.documents or case.intent.status or case.intent.version is not VersionWish.NONE
+    if not held or not (answered or (asked and _strong(held[0], numbers))):
         return ()
     near = [item for item in held if item.score >= held[0].score * numbers.companion_score_ppm / PPM]
-    companions = near[1:_COMPANIONS] if case.intent.documents or case.intent.status else []
+    companions = near[1:_COMPANIONS] if asked else []
     return tuple(pair for item in (held[0], *companions) for pair in _with_successor(item, case))
 
 

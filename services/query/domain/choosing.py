@@ -112,7 +112,7 @@ def limit_documents(choices: Sequence[Choice], *, most: int) -> tuple[Choice, ..
 
 
 def with_other_side(
-    choices: Sequence[Choice], against: Mapping[str, str], units: Mapping[str, Unit], *, most: int
+    choices: Sequence[Choice], against: Mapping[str, str], units: Mapping[str, Unit], *, least: int, most: int
 ) -> tuple[Choice, ...]:
     """Cite the documents that contradict cited ones.
 
@@ -120,7 +120,8 @@ def with_other_side(
         choices: In order.
         against: From each contradicting document to the cited one that it stands against, in order.
         units: Best unit of each document.
-        most: Documents at most; supporting ones give way, the first one excepted.
+        least: Supporting documents that don't give way, at least 1.
+        most: Documents at most; further supporting ones give way.
 
     Returns:
         The choices; a contradicting document that supported the answer changes its role unless it comes first.
@@ -129,7 +130,7 @@ def with_other_side(
     sides = [item for item in against if item != first and item in units]
     own = [choice for choice in choices if choice.document_id not in sides]
     documents = list(dict.fromkeys(choice.document_id for choice in own))
-    room = max(1, most - len(sides))
+    room = max(least, most - len(sides))
     kept = set(documents[:room])
     contra = [
         replace(choice, role=Role.CONTRA)
@@ -149,7 +150,8 @@ def with_second_domain(
         candidates: Admitted documents that may be the answer, best first.
         units: Best unit of each document.
         needed: Source domains.
-        most: Documents at most; the last supporting document of a domain cited already gives way.
+        most: Documents at most; the last supporting document of a domain that is cited otherwise
+            gives way, else the last that doesn't support.
 
     Returns:
         The choices, with more domains among their supporting documents where there are any.
@@ -164,7 +166,8 @@ def with_second_domain(
         if unit is None or unit.passage.source_domain in domains or document_id in {one.document_id for one in held}:
             continue
         if len({choice.document_id for choice in held}) >= most:
-            spare = _spare(supporting)
+            others = [choice.document_id for choice in held if choice.role is not Role.SUPPORT]
+            spare = _spare(supporting) or next(reversed(others), "")
             if not spare:
                 break
             held = [choice for choice in held if choice.document_id != spare]
