@@ -219,6 +219,9 @@ def _wanted_documents(case: Case, answered: bool, numbers: LivingNumbers) -> tup
         return ()
     near = [item for item in held if item.score >= held[0].score * numbers.companion_score_ppm / PPM]
     companions = near[1:_COMPANIONS] if asked else []
+    if case.intent.many and case.intent.documents:
+        enough = held[0].admitted.coverage * numbers.several_coverage_ppm / PPM
+        companions = [item for item in held[1 : numbers.cited_documents] if item.admitted.coverage >= enough]
     return tuple(pair for item in (held[0], *companions) for pair in _with_successor(item, case))
 
 

@@ -163,6 +163,7 @@ _JOINED = regex.compile(r"\band\b|\bboth\b|;", _FLAGS)
 _DOCUMENTS = _any(
     rf"\b(?:which|what)\s+(?:\w+[\s\-]+){{0,5}}?{_THING}\b",
     r"^\W*(?:\w+\s+){0,2}where\s+(?:is|are|was|were|do|does|did|can)\b",
+    rf"^\W*what\s+are\s+(?:the\s+)?(?:\w+\s+){{0,4}}?{_THING}\b",
     rf"\b(?:show|find|give|need|name|cite|list)\s+(?:me\s+)?(?:the\s+)?(?:\w+\s+){{0,4}}?{_THING}\b",
     rf"\binto\s+(?:what|which)\b|\b(?:under|in|by|to)\s+which\s+{_THING}\b",
     r"\b(?:what|which)\s+(?:\w+\s+){0,3}?(?:replaced|superseded|succeeded)\b|\bwhat\s+became\s+of\b",
@@ -171,6 +172,8 @@ _MANY = _any(
     r"\b(?:list|all|everything|every|each)\b",
     r"\bwhich\s+(?:(?:two|three|four|five|six|earlier|other|\d+)\s+)*(?:\w+\s+){0,2}?(?:documents|pages|versions|proposals|releases|policies|definitions|terms)\b",
     r"\b(?:both|two|three)\b",
+    r"^\W*what\s+are\s+(?:the\s+)?(?:\w+\s+){0,4}?"
+    r"(?:policies|standards|runbooks|procedures|documents|specifications|proposals|rules|guides|designs)\b",
 )
 
 

@@ -153,6 +153,8 @@ class LivingNumbers:
         document_coverage_ppm: Covered share from which a document as such may answer.
         document_cosine_ppm: Cosine from which it may.
         companion_score_ppm: Share of the best document's score from which another one is named beside it.
+        several_coverage_ppm: Share of the best document's coverage from which another one is named where several are asked
+            for.
         title_least_ppm: Share of its title from which a question names a document.
         title_bonus_ppm: Added to the score of one that it names.
         family_margin_ppm: How far a newer member's coverage may lie below that of the best of its series.
@@ -171,6 +173,7 @@ class LivingNumbers:
     document_coverage_ppm: int
     document_cosine_ppm: int
     companion_score_ppm: int
+    several_coverage_ppm: int
     title_least_ppm: int
     title_bonus_ppm: int
     family_margin_ppm: int
@@ -292,6 +295,7 @@ V3_1 = replace(
         document_coverage_ppm=400_000,
         document_cosine_ppm=550_000,
         companion_score_ppm=970_000,
+        several_coverage_ppm=750_000,
         title_least_ppm=600_000,
         title_bonus_ppm=12_000,
         family_margin_ppm=100_000,
