@@ -57,7 +57,8 @@ async def test_the_edge_tells_states_roles_and_sufficiency() -> None:
     assert reply.citations[0].role == pb.CITATION_ROLE_SUPPORT
     assert reply.citations[0].state.version == "2.0"
     assert reply.citations[0].load_bearing
-    assert (reply.sufficiency.domains, reply.sufficiency.minimal_document_ids) == (["tests"], ["new"])
+    assert list(reply.sufficiency.domains) == ["tests"]
+    assert list(reply.sufficiency.minimal_document_ids) == ["new"]
     assert (reply.moment.at, living.instant(reply.moment.as_of)) == (9, NOW)
     assert any(item.cited and item.source_id for item in reply.explanation)
     pieces = [piece async for piece in servicer(versions()).AskStream(pb.AskStreamRequest(ask=request), None)]
@@ -75,7 +76,7 @@ async def test_a_search_shows_states_and_looks_further_where_nothing_in_force_ma
     world.index.passages = world.index.passages[:1]
     reply = await servicer(world).Search(pb.SearchRequest(crate_id="main", query="relay port"), None)
     assert [result.document_id for result in reply.results] == ["old"]
-    assert reply.notes == ["nothing in force matches: superseded and deprecated documents are shown"]
+    assert list(reply.notes) == ["nothing in force matches: superseded and deprecated documents are shown"]
 
 
 async def test_bad_moments_and_reaches_are_refused() -> None:
