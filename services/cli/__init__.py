@@ -7,7 +7,19 @@ import sys
 
 import typer
 
-from services.cli import answers, crates, doctor, documents, erasing, failures, node, receipts, relations, replay
+from services.cli import (
+    answers,
+    crates,
+    doctor,
+    documents,
+    erasing,
+    failures,
+    node,
+    receipts,
+    relations,
+    replay,
+    states,
+)
 
 app = typer.Typer(
     name="affidavit",
@@ -25,6 +37,9 @@ app.command("erase")(erasing.erase)
 app.command("relate")(relations.relate)
 app.command("ask")(answers.ask)
 app.command("search")(answers.search)
+app.command("state")(states.state)
+app.command("states")(states.states)
+app.command("history")(states.history)
 app.command("replay")(replay.replay)
 app.command("doctor")(doctor.doctor)
 app.add_typer(failures.app, name="failures")

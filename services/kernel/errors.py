@@ -37,6 +37,12 @@ class NotAvailableYet(Rejected):
     code = "not_available_yet"
 
 
+class PreconditionFailed(Rejected):
+    """The request is well formed, but what is stored doesn't meet what it asks for; the message says what is missing."""
+
+    code = "precondition_failed"
+
+
 class NotFound(Failure):
     """The named thing doesn't exist, or not for this caller."""
 
@@ -78,6 +84,7 @@ class Outcome:
 OUTCOMES: dict[type[Failure], Outcome] = {
     Rejected: Outcome(grpc.StatusCode.INVALID_ARGUMENT, Settlement.GIVE_UP),
     NotAvailableYet: Outcome(grpc.StatusCode.UNIMPLEMENTED, Settlement.GIVE_UP),
+    PreconditionFailed: Outcome(grpc.StatusCode.FAILED_PRECONDITION, Settlement.GIVE_UP),
     NotFound: Outcome(grpc.StatusCode.NOT_FOUND, Settlement.GIVE_UP),
     Conflict: Outcome(grpc.StatusCode.ABORTED, Settlement.RETRY),
     Unavailable: Outcome(grpc.StatusCode.UNAVAILABLE, Settlement.RETRY),

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from services.kernel.errors import Failure, NotAvailableYet, Rejected
 from services.query.domain import evidence
 from services.query.domain.admission import admit
+from services.query.domain.choosing import state_notes
 from services.query.domain.claims import RawAnswer, Repaired
 from services.query.domain.crate import CrateRules, Turn, with_history
 from services.query.domain.extractive import NO_ANSWER_TEXT, CitedPlace, answer_text, choose, compose, literal_spans
-from services.query.domain.modes import AnswerMode, ModeDecision, ModeRefusal, decide_mode
+from services.query.domain.fusion import Fused
+from services.query.domain.intent import Intent
+from services.query.domain.living import Moment
+from services.query.domain.modes import (
+    AnswerMode,
+    ModeDecision,
+    ModeRefusal,
+    decide_mode,
+    mode_needs,
+    requested_mode,
+)
 from services.query.domain.outcomes import AnswerOutcome, sources_of
 from services.query.domain.profile import PPM, Profile
 from services.query.domain.question import read_question
 from services.query.domain.selection import select_contexts
 from services.query.domain.units import Unit, units_of
 from services.query.domain.values import LaneFilter, RecordKind, RetrievalMode
+from services.query.investigation import Case
+from services.query.living_answers import LivingEvidenceMaker, Wanted, explanation, weigh
 from services.query.ports import Citations, CrateBook, Embedder
 from services.query.retrieval import Request, Retrieval, Retriever, check_query, usable_profile
+from services.query.searching import living_numbers, read_view, refuse_past
 from services.query.signing import Draft, Notary
 
 MAX_SOURCES = 32
@@ -38,6 +52,8 @@ class Ask:
         history: The caller's turns, oldest first.
         lane_filter: What the lanes may return.
         source_limit: Contexts considered; 0: the crate's.
+        moment: What held then, as far as it was known then; the default is now.
+        explain: Tell of every candidate why it is in or out.
     """
 
     crate_id: str
@@ -47,6 +63,8 @@ class Ask:
     history: tuple[Turn, ...] = ()
     lane_filter: LaneFilter = field(default_factory=LaneFilter)
     source_limit: int = 0
+    moment: Moment = field(default_factory=Moment)
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +87,7 @@ class Answerer:
         retriever: Retriever,
         embedder: Embedder,
         crates: CrateBook,
+        living: LivingEvidenceMaker,
         citations: Citations,
         notary: Notary,
         new_id: Callable[[], str],
@@ -77,6 +96,7 @@ class Answerer:
         self._retriever = retriever
         self._embedder = embedder
         self._crates = crates
+        self._living = living
         self._citations = citations
         self._notary = notary
         self._new_id = new_id
@@ -95,30 +115,58 @@ class Answerer:
         Raises:
             Rejected: When the question is blank or too long, or the source limit is out of range.
             NotAvailableYet: When the mode or profile is not built and nothing else may be served.
-            Unavailable: When no lane answers.
+            PreconditionFailed: When the mode needs more source domains than answer.
+            Unavailable: When no lane answers, or the mode needs a receipt and there is none.
         """
         question = check_query(ask.question, name="question")
         rules = await self._crates.rules(ask.crate_id)
-        mode = _mode(ask, rules)
         profile = usable_profile(rules)
+        refuse_past(profile, ask.moment)
+        mode = _mode(ask, rules, profile)
         limit = _source_limit(ask, rules)
         if ask.lane_filter.kind is RecordKind.DOCUMENT:
             raise Rejected("an answer is made of chunks: leave the filter's kind out, or search with kind document")
         reading = with_history(question, ask.history, allowed=rules.allow_client_history)
         retrieval_mode = ask.retrieval_mode or rules.retrieval_mode
         request = Request(ask.crate_id, reading.text, retrieval_mode, ask.lane_filter, profile, profile.lane_depth)
-        found = await self._gather(request, limit)
-        draft = await self._write(ask, rules, mode, found, reading.note)
+        if profile.living is not None:
+            wanted = Wanted(request, Intent(), mode, rules.allow_downgrade, limit)
+            draft = await self._write_living(ask, rules, wanted, reading.note)
+        else:
+            found = await self._gather(request, limit)
+            draft = await self._write(ask, rules, mode, found, reading.note)
         return await self._notary.sign(draft, self._clock())
+
+    async def _write_living(self, ask: Ask, rules: CrateRules, wanted: Wanted, history_note: str) -> Draft:
+        profile = wanted.request.profile
+        numbers = living_numbers(profile)
+        request, intent = read_view(wanted.request, ask.moment, None, self._clock())
+        wanted = replace(wanted, request=request, intent=intent)
+        made = await self._living.make(wanted, numbers)
+        case = made.case
+        found = _Evidence(made.places, profile, case.retrieval, case.position, made.notes)
+        draft = await self._write(ask, rules, made.mode, found, history_note)
+        places = draft.outcome.places
+        needed = mode_needs(made.mode.applied, domains=numbers.verified_domains)
+        states = case.pool.states
+        outcome = replace(
+            draft.outcome,
+            moment=Moment(case.moment.as_of, case.moment.at or case.position),
+            sufficiency=weigh(places, request.query, needed),
+            states=states,
+            notes=(*draft.outcome.notes, *state_notes(places, states)),
+            explanation=explanation(places, case) if ask.explain else (),
+        )
+        considered = replace(draft.retrieval, candidates=_considered(case))
+        return replace(draft, outcome=outcome, retrieval=considered)
 
     async def _gather(self, request: Request, limit: int) -> _Evidence:
         profile = request.profile
         retrieval = await self._retriever.retrieve(request)
-        pairs, position = await self._retriever.fetch(
-            request.crate_id, retrieval.candidates[: profile.candidates], retrieval.position
-        )
+        read = await self._retriever.fetch(request, retrieval.candidates[: profile.candidates], retrieval.position)
+        position = read.position
         admitted = admit(
-            pairs,
+            read.pairs,
             retrieval.keyword.terms,
             coverage=profile.admission.coverage_ppm / PPM,
             cosine=profile.admission.cosine_ppm / PPM,
@@ -193,7 +241,16 @@ class Answerer:
         return Draft(ask.crate_id, ask.question, outcome, raw, found.retrieval, found.profile, repaired.actions)
 
 
-def _mode(ask: Ask, rules: CrateRules) -> ModeDecision:
+def _considered(case: Case) -> tuple[Fused, ...]:
+    """All candidates, those that relations brought last: what a receipt says was considered."""
+    known = {candidate.key for candidate in case.retrieval.candidates}
+    added = (item.admitted.candidate for item in case.pool.items)
+    return (*case.retrieval.candidates, *(candidate for candidate in added if candidate.key not in known))
+
+
+def _mode(ask: Ask, rules: CrateRules, profile: Profile) -> ModeDecision:
+    if profile.living is not None:
+        return requested_mode(ask.mode, crate_mode=rules.mode)
     decision = decide_mode(ask.mode, crate_mode=rules.mode, allow_downgrade=rules.allow_downgrade)
     if isinstance(decision, ModeRefusal):
         raise NotAvailableYet(decision.message)

@@ -19,7 +19,10 @@ from services.query.adapters.originals_grpc import GrpcOriginals
 from services.query.adapters.receipts_grpc import GrpcReceipts
 from services.query.answering import Answerer
 from services.query.codec.digests import engine_digest, policy_digest
+from services.query.investigation import Investigator
+from services.query.living_answers import LivingEvidenceMaker
 from services.query.retrieval import Retriever
+from services.query.searching import Searcher
 from services.query.servicer import QueryServicer
 from services.query.settings import QuerySettings
 from services.query.signing import Engine, Notary
@@ -40,9 +43,10 @@ async def wire(context: Context) -> Role:
     lane_s, sign_s = settings.query_lane_timeout_s, settings.query_sign_timeout_s
     crates = LogCrateBook(bus=context.bus)
     embedder = GrpcEmbedder(channel=context.channel("embedder"), timeout_s=lane_s)
-    retriever = Retriever(
-        index=GrpcIndex(channel=context.channel("index"), timeout_s=lane_s), embedder=embedder, lane_timeout_s=lane_s
-    )
+    index = GrpcIndex(channel=context.channel("index"), timeout_s=lane_s)
+    retriever = Retriever(index=index, embedder=embedder, lane_timeout_s=lane_s)
+    searcher = Searcher(retriever=retriever, clock=utc_now)
+    living = LivingEvidenceMaker(investigator=Investigator(retriever=retriever, index=index), embedder=embedder)
     notary = Notary(
         originals=GrpcOriginals(channel=context.channel("ingest"), timeout_s=sign_s),
         receipts=GrpcReceipts(channel=context.channel("receipt"), timeout_s=sign_s),
@@ -60,6 +64,7 @@ async def wire(context: Context) -> Role:
         retriever=retriever,
         embedder=embedder,
         crates=crates,
+        living=living,
         citations=GrpcCitations(channel=context.channel("citation"), timeout_s=lane_s),
         notary=notary,
         new_id=random_id,
@@ -71,7 +76,7 @@ async def wire(context: Context) -> Role:
             Servicer(
                 name="affidavit.query.v1.QueryService",
                 add=pb_grpc.add_QueryServiceServicer_to_server,
-                servicer=QueryServicer(crates=crates, retriever=retriever, answerer=answerer),
+                servicer=QueryServicer(crates=crates, searcher=searcher, answerer=answerer),
             ),
         ),
     )

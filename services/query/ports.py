@@ -13,6 +13,7 @@ from typing import Protocol
 from services.query.domain.claims import AnswerFact, Claim, IssuedReceipt, RawAnswer, Repaired
 from services.query.domain.crate import CrateRules
 from services.query.domain.evidence import Vector
+from services.query.domain.living import Family, Moment, Relation, RelationType, StateReport, View
 from services.query.domain.values import LaneAnswer, LaneFilter, Passage, RecordKey
 
 
@@ -26,10 +27,26 @@ class QueryVector:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Chunks of revisions in force, and the KNOWLEDGE position that this holds for."""
+    """Chunks of the revisions that the reach shows, the KNOWLEDGE position that this holds for, and their states."""
 
     passages: tuple[Passage, ...]
     position: int
+    states: tuple[StateReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Which edges to follow.
+
+    Attributes:
+        kinds: Types of edges; empty: all.
+        depth: 1 to 4.
+        fan_out: Edges followed from one document, 1 to 100.
+    """
+
+    kinds: tuple[RelationType, ...] = ()
+    depth: int = 1
+    fan_out: int = 20
 
 
 class CrateBook(Protocol):
@@ -40,24 +57,40 @@ class CrateBook(Protocol):
 
 
 class Index(Protocol):
-    """Both lanes and the chunks."""
+    """Both lanes, the chunks, and what is known of documents at a moment.
 
-    async def search_keyword(self, crate_id: str, query: str, lane_filter: LaneFilter, limit: int) -> LaneAnswer:
+    States are told for a view that isn't profile v1's, which knows none.
+    """
+
+    async def search_keyword(
+        self, crate_id: str, query: str, lane_filter: LaneFilter, limit: int, view: View
+    ) -> LaneAnswer:
         """Rank records by BM25 over the query's words."""
 
     async def search_vector(
-        self, crate_id: str, vector: QueryVector, lane_filter: LaneFilter, limit: int
+        self, crate_id: str, vector: QueryVector, lane_filter: LaneFilter, limit: int, view: View
     ) -> LaneAnswer:
         """Rank records by cosine."""
 
-    async def fetch(self, crate_id: str, keys: Sequence[RecordKey]) -> Fetched:
-        """Read chunks with their terms, in the order of keys; what is not in force any more is left out."""
+    async def fetch(self, crate_id: str, keys: Sequence[RecordKey], view: View) -> Fetched:
+        """Read chunks with their terms, in the order of keys; what the reach doesn't show any more is left out."""
 
-    async def show(self, crate_id: str, keys: Sequence[RecordKey], terms: Sequence[str]) -> Fetched:
+    async def show(self, crate_id: str, keys: Sequence[RecordKey], terms: Sequence[str], view: View) -> Fetched:
         """Like `fetch`, for who cites nothing: without runs, and of each chunk's terms those in `terms` alone."""
 
     async def position(self, crate_id: str) -> int:
         """KNOWLEDGE position up to which the index has applied the log."""
+
+    async def neighbours(
+        self, crate_id: str, document_ids: Sequence[str], walk: Walk, moment: Moment
+    ) -> tuple[Relation, ...]:
+        """Edges around at most 64 documents, both directions, between known documents."""
+
+    async def states(self, crate_id: str, document_ids: Sequence[str], moment: Moment) -> tuple[StateReport, ...]:
+        """States of at most 1,000 documents; one that the moment doesn't show is left out."""
+
+    async def families(self, crate_id: str, document_ids: Sequence[str], moment: Moment) -> tuple[Family, ...]:
+        """Version series that at most 64 documents belong to."""
 
 
 class Embedder(Protocol):

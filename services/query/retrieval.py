@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from services.kernel.errors import Failure, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.query.domain.crate import CrateRules
 from services.query.domain.fusion import Fused, best_per_document, fuse, fuse_documents, rank_one_lane
+from services.query.domain.living import Reach, StateReport, View
 from services.query.domain.outcomes import Found, SearchOutcome
 from services.query.domain.profile import PROFILES, Profile
 from services.query.domain.snippets import snippet
@@ -35,6 +36,8 @@ class Request:
         profile: Manifest.
         depth: Candidates asked of each lane.
         by_document: One candidate per document, by the keyword lane's document records and the vector lane's chunks.
+        view: What the index may show.
+        vector: The query, embedded already; None: it still has to be.
     """
 
     crate_id: str
@@ -44,6 +47,23 @@ class Request:
     profile: Profile
     depth: int
     by_document: bool = False
+    view: View = field(default_factory=View)
+    vector: QueryVector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Candidates with their chunks.
+
+    Attributes:
+        pairs: Order kept.
+        position: Cursor.
+        states: By document id and revision; empty where the view knows none.
+    """
+
+    pairs: tuple[tuple[Fused, Passage], ...]
+    position: int
+    states: Mapping[tuple[str, int], StateReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +168,18 @@ class Retriever:
             candidates = best_per_document(candidates)
         terms = tuple(weight.term for weight in retrieval.keyword.terms)
         shown = candidates[:limit]
-        show = functools.partial(self._index.show, request.crate_id, terms=terms)
-        passages, position = await _read(show, shown, retrieval.position)
+        show = functools.partial(self._index.show, request.crate_id, terms=terms, view=request.view)
+        read = await _read(show, shown, retrieval.position, request.view)
         results = tuple(
-            Found(candidate, passage, snippet(passage, retrieval.keyword.terms)) for candidate, passage in passages
+            Found(
+                candidate,
+                passage,
+                snippet(passage, retrieval.keyword.terms),
+                read.states.get((candidate.key.document_id, candidate.key.revision)),
+            )
+            for candidate, passage in read.pairs
         )
-        return SearchOutcome(results, retrieval.lanes, position, kind)
+        return SearchOutcome(results, retrieval.lanes, read.position, kind)
 
     async def retrieve(self, request: Request) -> Retrieval:
         """Ask the lanes and fuse.
@@ -190,13 +216,11 @@ class Retriever:
             generation=max(answer.generation for answer in answers),
         )
 
-    async def fetch(
-        self, crate_id: str, candidates: Sequence[Fused], position: int
-    ) -> tuple[tuple[tuple[Fused, Passage], ...], int]:
+    async def fetch(self, request: Request, candidates: Sequence[Fused], position: int) -> Read:
         """Read the chunks of candidates.
 
         Args:
-            crate_id: Crate.
+            request: What is looked for.
             candidates: In order.
             position: Smallest position of the lanes used.
 
@@ -204,7 +228,8 @@ class Retriever:
             Candidates with their chunks, and the cursor. A candidate whose revision is not in force any more is left
             out, and so is one that came after the cursor: the answer could not claim it.
         """
-        return await _read(functools.partial(self._index.fetch, crate_id), candidates, position)
+        fetch = functools.partial(self._index.fetch, request.crate_id, view=request.view)
+        return await _read(fetch, candidates, position, request.view)
 
     async def _side(self, wanted: bool, request: Request, work: Coroutine[Any, Any, _Side]) -> _Side:
         if not wanted:
@@ -221,7 +246,9 @@ class Retriever:
 
     async def _keyword(self, request: Request) -> _Side:
         async def search(lane_filter: LaneFilter) -> LaneAnswer:
-            return await self._index.search_keyword(request.crate_id, request.query, lane_filter, request.depth)
+            return await self._index.search_keyword(
+                request.crate_id, request.query, lane_filter, request.depth, request.view
+            )
 
         own, chunks = request.lane_filter, None
         if request.by_document and own.kind is RecordKind.CHUNK:
@@ -232,23 +259,33 @@ class Retriever:
         return _Side(answer, chunks=chunks) if answer.terms else _Side(note=_NO_WORD)
 
     async def _vector(self, request: Request) -> _Side:
-        vector = await self._embedder.embed_query(request.crate_id, request.query)
+        vector = request.vector or await self._embedder.embed_query(request.crate_id, request.query)
         own = request.lane_filter
         lane_filter = replace(own, kind=RecordKind.CHUNK) if request.by_document else own
-        answer = await self._index.search_vector(request.crate_id, vector, lane_filter, request.depth)
+        answer = await self._index.search_vector(request.crate_id, vector, lane_filter, request.depth, request.view)
         return _Side(answer, vector=vector)
 
 
 async def _read(
-    fetch: Callable[[Sequence[RecordKey]], Awaitable[Fetched]], candidates: Sequence[Fused], position: int
-) -> tuple[tuple[tuple[Fused, Passage], ...], int]:
+    fetch: Callable[[Sequence[RecordKey]], Awaitable[Fetched]],
+    candidates: Sequence[Fused],
+    position: int,
+    view: View,
+) -> Read:
     if not candidates:
-        return (), position
+        return Read((), position, {})
     fetched = await fetch([candidate.key for candidate in candidates])
     cursor = min(position, fetched.position)
-    held = {passage.key: passage for passage in fetched.passages if passage.ingested_position <= cursor}
+    states = {(report.document_id, report.revision): report for report in fetched.states}
+    # The lanes hold one stretch per revision; a revision that left it and came back is told by its state alone.
+    gone = {key for key, report in states.items() if view.reach is Reach.IN_FORCE and not report.in_force}
+    held = {
+        passage.key: passage
+        for passage in fetched.passages
+        if passage.ingested_position <= cursor and (passage.key.document_id, passage.key.revision) not in gone
+    }
     pairs = tuple((candidate, held[candidate.key]) for candidate in candidates if candidate.key in held)
-    return pairs, cursor
+    return Read(pairs, cursor, states)
 
 
 def _rank(request: Request, keyword: _Side, vector: _Side) -> tuple[Fused, ...]:

@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator
 from affidavit.query.v1 import query_service_pb2 as pb
 from affidavit.query.v1 import query_service_pb2_grpc as pb_grpc
 
-from services.kernel.errors import NotAvailableYet, Rejected
+from services.kernel.errors import Rejected
 from services.query.answering import Answerer, Ask
-from services.query.codec import incoming, outgoing
+from services.query.codec import incoming, living, outgoing
 from services.query.domain.crate import history_problem
 from services.query.domain.extractive import pieces
+from services.query.domain.living import Moment
 from services.query.ports import CrateBook
-from services.query.retrieval import Request, Retriever, check_query, usable_profile
+from services.query.retrieval import Request, check_query, usable_profile
+from services.query.searching import Look, Searcher
 
 DEFAULT_LIMIT = 10
 MAX_LIMIT = 100
@@ -22,14 +24,13 @@ MAX_LIMIT = 100
 class QueryServicer(pb_grpc.QueryServiceServicer):
     """Search and answers; see the contract."""
 
-    def __init__(self, *, crates: CrateBook, retriever: Retriever, answerer: Answerer) -> None:
+    def __init__(self, *, crates: CrateBook, searcher: Searcher, answerer: Answerer) -> None:
         self._crates = crates
-        self._retriever = retriever
+        self._searcher = searcher
         self._answerer = answerer
 
     async def Search(self, request: pb.SearchRequest, context: object) -> pb.SearchResponse:
         """Find records in both lanes."""
-        _refuse_past(has_as_of=request.HasField("as_of"), at=request.at)
         query = check_query(request.query, name="query")
         limit = request.limit or DEFAULT_LIMIT
         if limit > MAX_LIMIT:
@@ -44,7 +45,14 @@ class QueryServicer(pb_grpc.QueryServiceServicer):
             profile,
             profile.lane_depth,
         )
-        outcome = await self._retriever.search(wanted, limit=limit, by_document=request.group_by_document)
+        look = Look(
+            wanted,
+            moment=_moment(request),
+            reach=living.reach(request.reach),
+            limit=limit,
+            by_document=request.group_by_document,
+        )
+        outcome = await self._searcher.search(look)
         return outgoing.search_response(outcome)
 
     async def Ask(self, request: pb.AskRequest, context: object) -> pb.AskResponse:
@@ -60,7 +68,6 @@ class QueryServicer(pb_grpc.QueryServiceServicer):
 
 
 def _ask(request: pb.AskRequest) -> Ask:
-    _refuse_past(has_as_of=request.HasField("as_of"), at=request.at)
     history = incoming.history(request.history)
     problem = history_problem(history)
     if problem:
@@ -73,9 +80,13 @@ def _ask(request: pb.AskRequest) -> Ask:
         history=history,
         lane_filter=incoming.lane_filter(request.filter),
         source_limit=request.source_limit,
+        moment=_moment(request),
+        explain=request.explain,
     )
 
 
-def _refuse_past(*, has_as_of: bool, at: int) -> None:
-    if has_as_of or at:
-        raise NotAvailableYet("as_of and at are not available yet: leave them out to ask about what holds now")
+def _moment(request: pb.SearchRequest | pb.AskRequest) -> Moment:
+    try:
+        return Moment(living.instant(request.as_of) if request.HasField("as_of") else None, request.at)
+    except ValueError as error:
+        raise Rejected(f"as_of can't be read ({error}): send an instant of the years 1 to 9999") from error

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from services.kernel.errors import Failure
+from services.kernel.errors import Failure, Unavailable
 from services.query.domain.claims import AnswerFact, Claim, EvidenceBytes, IssuedReceipt
 from services.query.domain.extractive import CitedPlace
+from services.query.domain.modes import AnswerMode
 from services.query.domain.outcomes import AnswerOutcome
 from services.query.domain.profile import Profile
 from services.query.domain.spans import encode_piece
@@ -88,7 +89,10 @@ class Notary:
             now: Time of the signal.
 
         Returns:
-            The answer with its receipt, or with the reason why it has none.
+            The answer with its receipt, or in mode light with the reason why it has none.
+
+        Raises:
+            Unavailable: When the mode needs a receipt and none can be had; nothing is recorded then.
         """
         outcome = draft.outcome
         try:
@@ -98,6 +102,12 @@ class Notary:
             outcome = replace(outcome, receipt_status=f"unsigned: signing took longer than {self._timeout_s:g} s")
         except Failure as error:
             outcome = replace(outcome, receipt_status=f"unsigned: {error.message}")
+        applied = outcome.mode.applied
+        if applied is not AnswerMode.LIGHT and not outcome.receipt_id:
+            raise Unavailable(
+                f"mode {applied.value} needs a signed receipt, and there is none ({outcome.receipt_status}):"
+                " retry, or ask in mode light"
+            )
         return await self._record(draft.crate_id, outcome, now)
 
     async def _issue(self, draft: Draft) -> IssuedReceipt:
@@ -142,7 +152,11 @@ class Notary:
             known.update((place.marker, content) for place, content in zip(wanted, read, strict=True))
         return tuple(
             EvidenceBytes(
-                place.unit.passage.key, place.span.byte_start, place.span.byte_end, known[place.marker] or b""
+                place.unit.passage.key,
+                place.span.byte_start,
+                place.span.byte_end,
+                known[place.marker] or b"",
+                place.role,
             )
             for place in places
         )

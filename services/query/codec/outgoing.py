@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from affidavit.index.v1 import index_service_pb2 as index_pb
 from affidavit.query.v1 import query_events_pb2
 from affidavit.query.v1 import query_service_pb2 as pb
 from affidavit.receipt.v1 import receipt_service_pb2 as receipt_pb
-from google.protobuf.timestamp_pb2 import Timestamp
 
-from services.query.codec.enums import ANSWER_MODE_VALUES, FORM_VALUES, KIND_VALUES
+from services.query.codec.enums import ANSWER_MODE_VALUES, CITATION_ROLES, EVIDENCE_ROLES, FORM_VALUES, KIND_VALUES
+from services.query.codec.living import moment_message, state_message, timestamp
 from services.query.domain.claims import AnswerFact, Claim
 from services.query.domain.evidence import Vector
 from services.query.domain.extractive import CitedPlace
 from services.query.domain.modes import ModeDecision
-from services.query.domain.outcomes import AnswerOutcome, Found, SearchOutcome, Source
+from services.query.domain.outcomes import AnswerOutcome, Considered, Found, SearchOutcome, Source
+from services.query.domain.sufficiency import Sufficiency
 from services.query.domain.values import LaneFilter, LaneUse, RecordKey, RecordKind
 
 _STATUS = {True: pb.ANSWER_STATUS_ANSWERED, False: pb.ANSWER_STATUS_NO_ANSWER}
@@ -58,7 +58,7 @@ def receipt_request(claim: Claim) -> receipt_pb.IssueReceiptRequest:
                 byte_start=item.byte_start,
                 byte_end=item.byte_end,
                 content=item.content,
-                role=receipt_pb.EVIDENCE_ROLE_SUPPORT,
+                role=EVIDENCE_ROLES[item.role],
             )
             for item in claim.evidence
         ],
@@ -87,7 +87,7 @@ def answer_issued(fact: AnswerFact) -> query_events_pb2.AnswerIssued:
         position=fact.position,
         mode_requested=fact.mode.requested.value,
         mode_applied=fact.mode.applied.value,
-        issued_at=_timestamp(fact.issued_at),
+        issued_at=timestamp(fact.issued_at),
     )
 
 
@@ -97,6 +97,7 @@ def search_response(outcome: SearchOutcome) -> pb.SearchResponse:
         results=[_result(found, outcome.kind) for found in outcome.results],
         lanes=_lanes(outcome.lanes),
         position=outcome.position,
+        notes=outcome.notes,
     )
 
 
@@ -106,7 +107,7 @@ def ask_response(outcome: AnswerOutcome) -> pb.AskResponse:
         answer_id=outcome.answer_id,
         status=_STATUS[outcome.answered],
         text=outcome.text,
-        citations=[_citation(place) for place in outcome.places],
+        citations=[_citation(place, outcome) for place in outcome.places],
         sources=[_source(source) for source in outcome.sources],
         mode=_mode(outcome.mode),
         lanes=_lanes(outcome.lanes),
@@ -117,6 +118,9 @@ def ask_response(outcome: AnswerOutcome) -> pb.AskResponse:
         unsupported=outcome.unsupported,
         notes=outcome.notes,
         answered_by=outcome.answered_by,
+        sufficiency=_sufficiency(outcome.sufficiency) if outcome.sufficiency else None,
+        explanation=[_considered(item) for item in outcome.explanation],
+        moment=moment_message(outcome.moment) if outcome.moment else None,
     )
 
 
@@ -147,11 +151,14 @@ def _result(found: Found, kind: RecordKind) -> pb.SearchResult:
         cosine=candidate.cosine,
         form=FORM_VALUES[candidate.form],
         kind=KIND_VALUES[kind],
+        state=state_message(found.state) if found.state else None,
     )
 
 
-def _citation(place: CitedPlace) -> pb.Citation:
+def _citation(place: CitedPlace, outcome: AnswerOutcome) -> pb.Citation:
     chunk, span = place.unit.passage, place.span
+    state = outcome.states.get((chunk.key.document_id, chunk.key.revision))
+    found = outcome.sufficiency
     return pb.Citation(
         marker=place.marker,
         document_id=chunk.key.document_id,
@@ -167,8 +174,42 @@ def _citation(place: CitedPlace) -> pb.Citation:
         quote=place.quote,
         verbatim=span.verbatim,
         source_domain=chunk.source_domain,
-        effective_at=_timestamp(chunk.effective_at) if chunk.effective_at else None,
+        effective_at=timestamp(chunk.effective_at) if chunk.effective_at else None,
         charset=chunk.charset,
+        # Profile v1 knows no roles: its citations stay as they were.
+        role=CITATION_ROLES[place.role] if found else pb.CITATION_ROLE_UNSPECIFIED,
+        state=state_message(state) if state else None,
+        load_bearing=found is not None and chunk.key.document_id in found.load_bearing,
+    )
+
+
+def _sufficiency(found: Sufficiency) -> pb.Sufficiency:
+    return pb.Sufficiency(
+        domains_needed=found.domains_needed,
+        domains=found.domains,
+        sufficient=found.sufficient,
+        minimal_document_ids=found.minimal,
+        fragility=found.fragility,
+        load_bearing_document_ids=found.load_bearing,
+    )
+
+
+def _considered(item: Considered) -> pb.ConsideredCandidate:
+    candidate = item.candidate
+    return pb.ConsideredCandidate(
+        document_id=candidate.key.document_id,
+        revision=candidate.key.revision,
+        ordinal=candidate.key.ordinal,
+        source_id=item.source_id,
+        score=candidate.score,
+        keyword_rank=candidate.keyword_rank,
+        vector_rank=candidate.vector_rank,
+        keyword_score=candidate.keyword_score,
+        cosine=candidate.cosine,
+        state=state_message(item.state) if item.state else None,
+        expanded_from_document_id=item.expanded_from,
+        cited=item.cited,
+        reason=item.reason,
     )
 
 
@@ -193,9 +234,3 @@ def _mode(mode: ModeDecision) -> pb.ModeReport:
 
 def _lanes(lanes: Sequence[LaneUse]) -> list[pb.LaneReport]:
     return [pb.LaneReport(lane=use.lane, used=use.used, note=use.note, hits=use.hits) for use in lanes]
-
-
-def _timestamp(moment: datetime) -> Timestamp:
-    stamp = Timestamp()
-    stamp.FromDatetime(moment)
-    return stamp

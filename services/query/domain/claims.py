@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from services.query.domain.living import Role
 from services.query.domain.modes import ModeDecision
 from services.query.domain.values import RecordKey
 
@@ -53,6 +54,7 @@ class EvidenceBytes:
     byte_start: int
     byte_end: int
     content: bytes
+    role: Role = Role.SUPPORT
 
 
 @dataclass(frozen=True, slots=True)

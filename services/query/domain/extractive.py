@@ -11,6 +11,7 @@ from itertools import pairwise
 import regex
 
 from services.query.domain.evidence import Scored
+from services.query.domain.living import Role
 from services.query.domain.sentences import split_sentences
 from services.query.domain.spans import Span, locate
 from services.query.domain.units import Unit
@@ -31,6 +32,8 @@ class CitedPlace:
         quote: The evidence as the chunk has it.
         body: The sentence of the answer up to its stop, on one line.
         stop: What ends it; the marker stands before.
+        role: What it is to the answer.
+        lead: What the answer says before the body: words of this engine, not of the evidence.
     """
 
     marker: int
@@ -39,6 +42,8 @@ class CitedPlace:
     quote: str
     body: str
     stop: str
+    role: Role = Role.SUPPORT
+    lead: str = ""
 
 
 def choose(ranked: Sequence[Scored], *, most: int, margin: float, duplicate: float) -> tuple[Unit, ...]:
@@ -95,7 +100,8 @@ def answer_text(places: Sequence[CitedPlace], *, markers: bool) -> str:
         The text.
     """
     return " ".join(
-        f"{place.body} [{place.marker}]{place.stop}" if markers else place.body + place.stop for place in places
+        place.lead + (f"{place.body} [{place.marker}]{place.stop}" if markers else place.body + place.stop)
+        for place in places
     )
 
 
@@ -111,7 +117,8 @@ def literal_spans(places: Sequence[CitedPlace]) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
     at = 0
     for place in places:
-        spans.append((at, at + len(place.body)))
+        start = at + len(place.lead)
+        spans.append((start, start + len(place.body)))
         at += len(answer_text((place,), markers=True))
         spans.append((at - len(place.stop), at))
         at += 1

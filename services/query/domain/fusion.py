@@ -171,6 +171,24 @@ def best_per_document(candidates: Sequence[Fused]) -> tuple[Fused, ...]:
     return tuple(best.values())
 
 
+def document_scores(documents: Sequence[Fused], chunks: Sequence[Fused], *, k: int) -> dict[str, float]:
+    """Score documents by two rankings: as whole documents, and by their best chunk.
+
+    Args:
+        documents: Ranked as whole documents, best first.
+        chunks: Ranked chunks, best first.
+        k: Rank constant, at least 1.
+
+    Returns:
+        By document id the sum of its reciprocal ranks.
+    """
+    scores: dict[str, float] = {}
+    for ranking in (documents, chunks):
+        for rank, found in enumerate(best_per_document(ranking), start=1):
+            scores[found.key.document_id] = scores.get(found.key.document_id, 0.0) + 1 / (k + rank)
+    return scores
+
+
 def _ranked(hits: Sequence[LaneHit]) -> dict[RecordKey, tuple[int, LaneHit]]:
     """The best record of each source chunk with its rank, from 1."""
     best: dict[RecordKey, tuple[int, LaneHit]] = {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 MODE_NOT_AVAILABLE = "mode_not_available"
+INSUFFICIENT_EVIDENCE = "insufficient_evidence"
 
 
 class AnswerMode(Enum):
@@ -47,7 +49,7 @@ class ModeRefusal:
 def decide_mode(
     asked: AnswerMode | None, *, crate_mode: AnswerMode, allow_downgrade: bool
 ) -> ModeDecision | ModeRefusal:
-    """Decide the mode of one answer. Only light can be applied in this version.
+    """Decide the mode of one answer of profile v1, which can apply light alone.
 
     Args:
         asked: Mode of the request; None when it names none.
@@ -69,3 +71,49 @@ def decide_mode(
             " ask in mode light or turn allow_downgrade on",
         )
     return ModeDecision(requested, AnswerMode.LIGHT, MODE_NOT_AVAILABLE)
+
+
+def mode_needs(mode: AnswerMode, *, domains: int) -> int:
+    """Tell how many source domains a mode needs.
+
+    Args:
+        mode: The mode.
+        domains: What verified and audit need.
+
+    Returns:
+        1 for light.
+    """
+    return 1 if mode is AnswerMode.LIGHT else domains
+
+
+def requested_mode(asked: AnswerMode | None, *, crate_mode: AnswerMode) -> ModeDecision:
+    """Begin with the mode that is asked for, else the crate's; what is found decides whether it can be applied."""
+    requested = asked or crate_mode
+    return ModeDecision(requested, requested, "")
+
+
+def settle_mode(
+    decision: ModeDecision, *, domains: Sequence[str], needed: int, allow_downgrade: bool
+) -> ModeDecision | ModeRefusal:
+    """Decide by the evidence found whether a mode can be applied.
+
+    Args:
+        decision: The mode asked for.
+        domains: Source domains of the supporting evidence.
+        needed: Source domains that the mode needs.
+        allow_downgrade: The crate lets verified fall back to light.
+
+    Returns:
+        The mode asked for where the domains suffice; else light for verified where the crate allows it, with the
+        reason; else the refusal.
+    """
+    if len(domains) >= needed:
+        return decision
+    found = f"{len(domains)} of {needed} source domains found" + (f" ({', '.join(domains)})" if domains else "")
+    reason = f"{INSUFFICIENT_EVIDENCE}: {found}"
+    mode = decision.requested
+    if mode is AnswerMode.VERIFIED and allow_downgrade:
+        return ModeDecision(mode, AnswerMode.LIGHT, reason)
+    remedy = "add documents of another source domain, or ask in mode light"
+    more = " or turn allow_downgrade on" if mode is AnswerMode.VERIFIED else "; audit never falls back"
+    return ModeRefusal(mode, f"{reason}; mode {mode.value} needs {needed}: {remedy}{more}")

@@ -6,7 +6,7 @@ same everywhere. Shares and weights are in millionths (ppm), a penalty is what i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TypeAlias
 
 from services.query.domain.evidence import EvidenceRule, SoftMatch
@@ -122,6 +122,65 @@ class EvidenceNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class LivingFeatures:
+    """Named feature flags of living knowledge."""
+
+    time_travel: bool = True
+    question_moment: bool = True
+    version_intent: bool = True
+    status_intent: bool = True
+    relation_expansion: bool = True
+    pair_partners: bool = True
+    contested_sides: bool = True
+    second_domain: bool = True
+    document_answers: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LivingNumbers:
+    """What living knowledge adds to a search or an answer.
+
+    Attributes:
+        features: What is on.
+        seeds: Best candidates whose neighbours are looked at.
+        fan_out: Edges followed from one document.
+        neighbours: Documents that expansion may add.
+        expansion_ppm: Share of its seed's score that a neighbour gets.
+        cited_documents: Documents that an answer cites at most, of all roles.
+        partners: Other ends of relations that a pair question cites at most.
+        dormant_penalty_ppm: Taken off the score of a dormant or stale candidate.
+        draft_penalty_ppm: Taken off the score of one that is not in force yet.
+        document_coverage_ppm: Covered share from which a document as such may answer.
+        document_cosine_ppm: Cosine from which it may.
+        companion_score_ppm: Share of the best document's score from which another one is named beside it.
+        several_coverage_ppm: Share of the best document's coverage from which another one is named where several are asked
+            for.
+        title_least_ppm: Share of its title from which a question names a document.
+        title_bonus_ppm: Added to the score of one that it names.
+        family_margin_ppm: How far a newer member's coverage may lie below that of the best of its series.
+        verified_domains: Source domains that verified and audit need.
+    """
+
+    features: LivingFeatures
+    seeds: int
+    fan_out: int
+    neighbours: int
+    expansion_ppm: int
+    cited_documents: int
+    partners: int
+    dormant_penalty_ppm: int
+    draft_penalty_ppm: int
+    document_coverage_ppm: int
+    document_cosine_ppm: int
+    companion_score_ppm: int
+    several_coverage_ppm: int
+    title_least_ppm: int
+    title_bonus_ppm: int
+    family_margin_ppm: int
+    verified_domains: int
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """A frozen manifest.
 
@@ -135,6 +194,7 @@ class Profile:
         weights: Shares of the lanes.
         admission: When a candidate counts.
         evidence: How units of evidence are weighed.
+        living: Living knowledge; None where the profile knows no time and no states, and then it isn't encoded.
     """
 
     name: str
@@ -146,6 +206,7 @@ class Profile:
     weights: FormWeights
     admission: AdmissionNumbers
     evidence: EvidenceNumbers
+    living: LivingNumbers | None = None
 
     def as_map(self) -> dict[str, Plain]:
         """The manifest as nested maps of plain values, ready to be encoded."""
@@ -154,7 +215,7 @@ class Profile:
 
 def _plain_map(value: object) -> dict[str, Plain]:
     held = ((field.name, getattr(value, field.name)) for field in fields(value))  # type: ignore[arg-type]  # a dataclass
-    return {name: _plain(item) for name, item in held}
+    return {name: _plain(item) for name, item in held if item is not None}
 
 
 def _plain(item: object) -> Plain:
@@ -215,4 +276,31 @@ V1 = Profile(
     ),
 )
 
-PROFILES = {V1.name: V1}
+V3_1 = replace(
+    V1,
+    name="v3.1",
+    features=replace(V1.features, relations=True, living_state=True, smallest_evidence_set=True),
+    candidates=32,
+    evidence=replace(V1.evidence, shortlist=16, embedded_texts=256),
+    living=LivingNumbers(
+        features=LivingFeatures(),
+        seeds=12,
+        fan_out=16,
+        neighbours=12,
+        expansion_ppm=500_000,
+        cited_documents=4,
+        partners=3,
+        dormant_penalty_ppm=30_000,
+        draft_penalty_ppm=100_000,
+        document_coverage_ppm=400_000,
+        document_cosine_ppm=550_000,
+        companion_score_ppm=970_000,
+        several_coverage_ppm=750_000,
+        title_least_ppm=600_000,
+        title_bonus_ppm=12_000,
+        family_margin_ppm=100_000,
+        verified_domains=2,
+    ),
+)
+
+PROFILES = {V1.name: V1, V3_1.name: V3_1}

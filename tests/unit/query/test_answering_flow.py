@@ -12,6 +12,8 @@ from services.query.domain.extractive import NO_ANSWER_TEXT
 from services.query.domain.modes import AnswerMode
 from services.query.domain.profile import V1
 from services.query.domain.values import LaneFilter, Passage, RecordKind, RetrievalMode, Run
+from services.query.investigation import Investigator
+from services.query.living_answers import LivingEvidenceMaker
 from services.query.retrieval import Retriever
 from services.query.signing import Engine, Notary
 from tests.unit.query.doubles import (
@@ -50,8 +52,11 @@ class World:
             engine=Engine("1.0", b"i" * 16, policy_digest, engine_digest),
             timeout_s=0.2,
         )
+        retriever = Retriever(index=self.index, embedder=self.embedder, lane_timeout_s=5.0)
+        investigator = Investigator(retriever=retriever, index=self.index)
         self.answerer = Answerer(
-            retriever=Retriever(index=self.index, embedder=self.embedder, lane_timeout_s=5.0),
+            retriever=retriever,
+            living=LivingEvidenceMaker(investigator=investigator, embedder=self.embedder),
             embedder=self.embedder,
             crates=self.crates,
             citations=self.citations,

@@ -5,14 +5,14 @@ from dataclasses import replace
 from affidavit.verify.encoding import encode
 
 from services.query.codec.digests import engine_digest, policy_digest
-from services.query.domain.profile import PROFILES, V1
+from services.query.domain.profile import PROFILES, V1, V3_1
 from services.query.domain.values import Form
 
 
 def test_v1_is_fixed() -> None:
     """A change of any number is another policy: raise the profile's version with the digest, on purpose."""
     assert policy_digest(V1).hex() == "a3d628e0ea641e9b601e3973a2111632e184edf1e9077959de935a4eb17ebe86"
-    assert PROFILES == {"v1": V1}
+    assert PROFILES == {"v1": V1, "v3.1": V3_1}
 
 
 def test_every_field_moves_the_digest() -> None:

@@ -10,13 +10,16 @@ from services.kernel.errors import NotAvailableYet, Rejected
 from services.query.domain.crate import CrateRules
 from services.query.domain.values import RetrievalMode
 from services.query.retrieval import Retriever
+from services.query.searching import Searcher
 from services.query.servicer import QueryServicer
-from tests.unit.query.test_answering_flow import QUESTION, World
+from tests.unit.query.test_answering_flow import NOW, QUESTION, World
 
 
 def servicer(world: World) -> QueryServicer:
     retriever = Retriever(index=world.index, embedder=world.embedder, lane_timeout_s=5.0)
-    return QueryServicer(crates=world.crates, retriever=retriever, answerer=world.answerer)
+    return QueryServicer(
+        crates=world.crates, searcher=Searcher(retriever=retriever, clock=lambda: NOW), answerer=world.answerer
+    )
 
 
 async def test_search_uses_the_crates_lanes_unless_told_otherwise() -> None:
@@ -57,7 +60,7 @@ async def test_bad_searches_are_refused(request_: pb.SearchRequest, failure: typ
 
 async def test_unknown_profiles_are_refused() -> None:
     world = World()
-    world.crates.held = CrateRules(profile="v3.1")
+    world.crates.held = CrateRules(profile="v4.1")
     with pytest.raises(NotAvailableYet):
         await servicer(world).Search(pb.SearchRequest(query="x"), None)
 

@@ -6,6 +6,7 @@ import pytest
 
 from services.kernel.errors import Conflict, NotAvailableYet, NotFound, Rejected, Unavailable
 from services.query.domain.crate import CrateRules
+from services.query.domain.living import View
 from services.query.domain.profile import V1
 from services.query.domain.values import LaneAnswer, LaneFilter, LaneUse, RecordKind, RetrievalMode
 from services.query.retrieval import Request, Retriever, check_query, usable_profile
@@ -102,7 +103,7 @@ async def test_a_query_without_a_word_asks_no_lane() -> None:
 async def test_a_keyword_lane_that_finds_no_term_is_not_used() -> None:
     class Deaf(IndexDouble):
         async def search_keyword(self, *_: object) -> object:  # type: ignore[override]  # always the same
-            return type(await super().search_keyword("main", "relay", LaneFilter(), 1))(position=4)
+            return type(await super().search_keyword("main", "relay", LaneFilter(), 1, View()))(position=4)
 
     retrieval = await retriever(Deaf((RELAY,))).retrieve(request())
     assert retrieval.lanes[0] == LaneUse("keyword", False, "the query holds no word", 0)
@@ -146,8 +147,10 @@ async def test_document_records_are_found_by_the_meaning_of_their_chunks() -> No
 
 async def test_without_vectors_a_document_shows_its_best_chunk_by_words() -> None:
     class ByLevel(IndexDouble):
-        async def search_keyword(self, crate_id: str, query: str, lane_filter: LaneFilter, limit: int) -> LaneAnswer:
-            answer = await super().search_keyword(crate_id, query, lane_filter, limit)
+        async def search_keyword(
+            self, crate_id: str, query: str, lane_filter: LaneFilter, limit: int, view: View
+        ) -> LaneAnswer:
+            answer = await super().search_keyword(crate_id, query, lane_filter, limit, view)
             if lane_filter.kind is RecordKind.CHUNK:
                 return answer
             records = (replace(hit, key=replace(hit.key, ordinal=0)) for hit in answer.hits)
