@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from services.index.changes import LaneChanges, Moved, lane_changes
 from services.index.codec import facts as codec
-from services.index.domain.content import CrateRows, Signal
+from services.index.domain.content import CrateRows
 from services.index.domain.documents import Embedded, Erased, Fact, Ingested, Retired, plan
-from services.index.domain.force import Force
 from services.index.domain.generations import (
     FIRST_GENERATION,
     Generation,
@@ -21,9 +20,10 @@ from services.index.domain.generations import (
     named,
 )
 from services.index.domain.records import RevisionKey
+from services.index.forces import Counted, LivingForces
 from services.index.gate import Gate
-from services.index.loading import Loaded, Loader, keyword_records
-from services.index.ports import Forces, KeywordLane, KeywordLanes, ModelCatalogue, Tables, VectorLane, VectorLanes
+from services.index.loading import Loader, assemble, keyword_records
+from services.index.ports import KeywordLane, KeywordLanes, ModelCatalogue, Tables, VectorLane, VectorLanes
 from services.kernel import retries, telemetry
 from services.kernel.bus import Bus, LogReader
 from services.kernel.envelope import Event
@@ -41,10 +41,11 @@ PROJECTION_EVENTS = (
     "GenerationActivated",
     "GenerationFailed",
     "TaskRetried",
+    "RelationDeclared",
+    "ClockAdvanced",
 )
 GENERATIONS = "generations"
 _STANDARD = "standard"
-_SIGNALS_AT_ONCE = 256
 # Rest between writes, in multiples of what the last one took: writing stays below a fifth of the time.
 _SHARE = 4.0
 
@@ -55,51 +56,6 @@ class _Prepared:
 
     rows: CrateRows
     lanes: tuple[LaneChanges, ...]
-
-
-class SignalSender:
-    """Sends what the tables say is still to be sent. A crash sends a signal again, under its old key."""
-
-    def __init__(self, *, bus: Bus, tables: Tables) -> None:
-        self._bus = bus
-        self._tables = tables
-        self._waiting = asyncio.Event()
-
-    def wake(self) -> None:
-        """Say that signals were noted."""
-        self._waiting.set()
-
-    async def run(self) -> None:
-        """Send until cancelled.
-
-        Raises:
-            Unavailable: When log or tables don't answer; nothing is lost, call it again.
-        """
-        while True:
-            self._waiting.clear()
-            signals = await self._tables.signals(_SIGNALS_AT_ONCE)
-            if not signals:
-                await self._waiting.wait()
-                continue
-            await asyncio.gather(*(self._send(signal) for signal in signals))
-            await self._tables.forget_signals([signal.number for signal in signals])
-
-    async def _send(self, signal: Signal) -> None:
-        await self._bus.append(
-            crate=signal.crate_id,
-            aggregate=signal.document_id,
-            message=codec.revision_indexed(signal),
-            key=":".join(
-                (
-                    signal.document_id,
-                    str(signal.revision),
-                    "indexed",
-                    str(signal.generation),
-                    signal.settings_digest,
-                    str(signal.position),
-                )
-            ),
-        )
 
 
 class GenerationStarter:
@@ -156,7 +112,7 @@ class LaneProjection:
         log: LogReader,
         loader: Loader,
         tables: Tables,
-        forces: Forces,
+        forces: LivingForces,
         keyword_lanes: KeywordLanes,
         vector_lanes: VectorLanes,
         gate: Gate,
@@ -199,7 +155,21 @@ class LaneProjection:
         by_crate: dict[str, list[Event]] = {}
         for event in events:
             by_crate.setdefault(event.crate, []).append(event)
-        prepared = [await self._prepare(crate_id, mine) for crate_id, mine in by_crate.items()]
+        try:
+            prepared = [await self._prepare(crate_id, mine) for crate_id, mine in by_crate.items()]
+            await self._write(prepared, events)
+        except BaseException:
+            for crate_id in by_crate:
+                self._forces.dropped(crate_id)
+            raise
+        for crate in prepared:
+            if crate.rows.living is not None:
+                self._forces.settled(crate.rows.living)
+        self._noted()
+        if any(crate.rows.plan.erased for crate in prepared):
+            self._erased()
+
+    async def _write(self, prepared: Sequence[_Prepared], events: Sequence[Event]) -> None:
         position = events[-1].place
         lanes = [changes for crate in prepared for changes in crate.lanes]
         small = sum(codec.record_count(event.message) for event in events) < self._batch_records / 2
@@ -215,9 +185,6 @@ class LaneProjection:
             await self._tables.commit([crate.rows for crate in prepared], position, write_lanes)
         if lanes and small:
             self._next_write = _now() + min(self._spacing_s, _SHARE * (_now() - began))
-        self._noted()
-        if any(crate.rows.plan.erased for crate in prepared):
-            self._erased()
 
     async def _space_out(self) -> None:
         """Let events gather when lanes were written just now.
@@ -228,46 +195,49 @@ class LaneProjection:
         await asyncio.sleep(max(0.0, self._next_write - _now()))
 
     async def _prepare(self, crate_id: str, events: Sequence[Event]) -> _Prepared:
-        read = [(event, codec.fact(event.message, event.place, event.time)) for event in events]
-        generation_facts = [fact for _, fact in read if isinstance(fact, GenerationStart | GenerationEnd)]
+        told = [(event, codec.fact(event.message, event.place, event.time)) for event in events]
+        generation_facts = [fact for _, fact in told if isinstance(fact, GenerationStart | GenerationEnd)]
         generations = advance(await self._tables.generations(crate_id), generation_facts)
-        facts = {fact: event for event, fact in read if isinstance(fact, Ingested | Embedded | Retired | Erased)}
+        facts = {fact: event for event, fact in told if isinstance(fact, Ingested | Embedded | Retired | Erased)}
         await self._drop_misfits(facts, generations)
         states = await self._tables.states(
             crate_id, [fact.document_id for fact in facts], [fact.revision for fact in facts]
         )
         while True:
             made = plan(states, facts)
-            forces = await self._forces.after(crate_id, made)
-            loaded = await self._loader.load(crate_id, made, forces)
-            if not loaded.failures:
+            contents, failures = await self._loader.read(crate_id, made)
+            if not failures:
                 break
-            for fact, failure in loaded.failures:
+            for fact, failure in failures:
                 await self._give_up(facts.pop(fact), failure)
-        again = await self._lanes_had(crate_id, generations, events[0].place) if forces else False
-        moved = await self._moved(crate_id, forces, loaded, again=again)
+        counted = await self._forces.after(crate_id, made, told, contents)
+        loaded = await assemble(contents, counted.mine)
+        again = await self._lanes_had(crate_id, generations, events[0].place)
+        moved = await self._moved(crate_id, counted, stored=loaded.contents, again=again)
         lanes = tuple(lane_changes(crate_id, generations, made, loaded, moved))
         rows = CrateRows(
             crate_id=crate_id,
             plan=made,
             contents=loaded.contents,
             forces={
-                **{key: forces[key] for key in loaded.contents},
+                **{key: counted.mine[key] for key in loaded.contents},
                 **{(each.shown.fact.document_id, each.shown.fact.revision): each.shown.force for each in moved},
             },
+            living=counted.change,
             generations=tuple(generation_facts),
             lanes_changed=tuple(changes.generation.start.generation for changes in lanes),
         )
         return _Prepared(rows=rows, lanes=lanes)
 
     async def _moved(
-        self, crate_id: str, forces: Mapping[RevisionKey, Force], loaded: Loaded, *, again: bool
+        self, crate_id: str, counted: Counted, *, stored: Container[RevisionKey], again: bool
     ) -> list[Moved]:
         """Revisions that aren't loaded anew but count at other times than the rows have; all of them for `again`."""
-        others = [key for key in forces if key not in loaded.contents]
+        keys = [key for key in (*counted.mine, *counted.others) if key not in stored]
         moved = []
-        for shown in await self._tables.shown_of(crate_id, others) if others else ():
-            force = forces[shown.fact.document_id, shown.fact.revision]
+        for shown in await self._tables.shown_of(crate_id, keys) if keys else ():
+            key = (shown.fact.document_id, shown.fact.revision)
+            force = counted.mine.get(key) or replace(counted.others[key], current=shown.force.current)
             if again or force != shown.force:
                 after = replace(shown, force=force)
                 has_chunks = bool(shown.fact.record_count)

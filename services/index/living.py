@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from services.index.domain.force import Force
 from services.index.domain.living.changes import (
@@ -38,9 +38,6 @@ class LivingTables(Protocol):
     async def load(self, crate_id: str) -> Stored:
         """Read what is known of a crate."""
 
-    async def write(self, connection: Any, change: LivingChange) -> None:
-        """Write a change within the caller's transaction. Writing it again changes nothing."""
-
     async def differing(self, crate_id: str, at: int) -> tuple[tuple[Known | None, Known | None], ...]:
         """Revisions about which a position may say something else than the lanes: as known then, and as known now.
 
@@ -60,7 +57,7 @@ class _Held:
 
 
 class Living:
-    """Turns facts into changes. One change at a time: prepare, write, settle or drop.
+    """Turns facts into changes. One change at a time: prepare, commit, settle or drop.
 
     Args:
         tables: Where facts and timelines are kept.
@@ -96,15 +93,6 @@ class Living:
             self.dropped(crate_id)
             raise
 
-    async def write(self, connection: Any, change: LivingChange) -> None:
-        """Write a change within the transaction that also moves the projection's position.
-
-        Args:
-            connection: Of that transaction.
-            change: From `prepare`.
-        """
-        await self._tables.write(connection, change)
-
     def settled(self, change: LivingChange) -> None:
         """Say that a change was committed."""
         self._leave(change.crate_id)
@@ -137,11 +125,10 @@ class Living:
         except TimeoutError as error:
             raise Unavailable(f"relations of crate {crate_id} are being written; retry") from error
 
-    async def forces(self, crate_id: str) -> dict[RevisionKey, Force]:
-        """The force of every revision of a crate, for lanes that are built anew."""
-        return await self.read(
-            crate_id, lambda graph: {key: force_of(timeline) for key, timeline in graph.timelines.items()}
-        )
+    async def timelines(self, crate_id: str, keys: Iterable[RevisionKey]) -> dict[RevisionKey, Timeline]:
+        """Timelines as they will be once the change in hand is committed, of the revisions that have one."""
+        held = (await self._crate(crate_id)).graph.timelines
+        return {key: timeline for key in keys if (timeline := held.get(key)) is not None}
 
     async def differences(
         self, crate_id: str, as_of: datetime, at: int

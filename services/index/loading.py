@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from services.index.codec import packs as codec
 from services.index.domain import build
-from services.index.domain.content import Description, RevisionContent, ShownRevision
+from services.index.domain.content import ChunkContent, Description, RevisionContent, ShownRevision
 from services.index.domain.documents import Embedded, Plan
 from services.index.domain.force import Force
 from services.index.domain.records import KeywordChange, RevisionKey, VectorChange
@@ -22,29 +25,36 @@ _VECTORS_STEP = "vectors"
 _ADVICE = "ingest the document again"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """What the packs of a revision hold.
+
+    Attributes:
+        fact: What named the packs.
+        description: What is told about the original; empty without chunks.
+        chunks: In order.
+        vectors: float32[n, d], one per chunk; None without chunks.
+    """
+
+    fact: Embedded
+    description: Description = field(default_factory=Description)
+    chunks: tuple[ChunkContent, ...] = ()
+    vectors: NDArray[np.float32] | None = None
+
+
 @dataclass(slots=True)
 class Loaded:
-    """What a plan needs.
+    """What rows and lanes get of revisions that were read.
 
     Attributes:
         contents: Content of stored revisions, by document and revision.
         keyword: Replacements in the keyword lane, of revisions with chunks.
         vector: Replacements in the vector lane, of the same.
-        failures: Facts whose packs can't be used, and why.
     """
 
     contents: dict[RevisionKey, RevisionContent] = field(default_factory=dict)
     keyword: list[KeywordChange] = field(default_factory=list)
     vector: list[VectorChange] = field(default_factory=list)
-    failures: list[tuple[Embedded, Failure]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Parts:
-    fact: Embedded
-    force: Force
-    chunks: Mapping[str, bytes]
-    vectors: Mapping[str, bytes]
 
 
 class Loader:
@@ -54,26 +64,24 @@ class Loader:
         self._packs = packs
         self._reads = asyncio.Semaphore(_READS)
 
-    async def load(self, crate_id: str, plan: Plan, forces: Mapping[RevisionKey, Force]) -> Loaded:
-        """Load a plan's revisions.
+    async def read(self, crate_id: str, plan: Plan) -> tuple[tuple[Content, ...], tuple[tuple[Embedded, Failure], ...]]:
+        """Read the packs of a plan's stored revisions.
 
         Args:
             crate_id: Crate.
-            plan: Its `stored` are loaded.
-            forces: When each of these counts.
+            plan: Its `stored` are read.
 
         Returns:
-            Rows and changes, and the facts that could not be loaded.
+            Their content, and the facts whose packs can't be used with the reason.
 
         Raises:
             Unavailable: When the pack store doesn't answer.
         """
-        found = await asyncio.gather(
-            *(self._read(crate_id, fact, forces[fact.document_id, fact.revision]) for fact in plan.stored)
+        found = await asyncio.gather(*(self._read(crate_id, fact) for fact in plan.stored))
+        return (
+            tuple(each for each in found if isinstance(each, Content)),
+            tuple(each for each in found if not isinstance(each, Content)),
         )
-        if not found:
-            return Loaded()
-        return await asyncio.to_thread(_assemble, found)
 
     async def vectors(self, crate_id: str, shown: ShownRevision) -> VectorChange:
         """Load the vector records of one revision.
@@ -93,16 +101,29 @@ class Loader:
             parts = await self._packs.read(_prefix(crate_id, shown.fact, _VECTORS_STEP), shown.fact.vectors_pack)
         return await asyncio.to_thread(_vector_change, shown, parts)
 
-    async def _read(self, crate_id: str, fact: Embedded, force: Force) -> _Parts | tuple[Embedded, Failure]:
+    async def _read(self, crate_id: str, fact: Embedded) -> Content | tuple[Embedded, Failure]:
         if not fact.record_count:
-            return _Parts(fact, force, {}, {})
+            return Content(fact)
         try:
             async with self._reads:
                 chunks = await self._packs.read(_prefix(crate_id, fact, _CHUNKS_STEP), fact.chunks_pack)
                 vectors = await self._packs.read(_prefix(crate_id, fact, _VECTORS_STEP), fact.vectors_pack)
+            return await asyncio.to_thread(_content, fact, chunks.get(codec.CHUNKS_PART, b""), vectors)
         except (NotFound, Corrupt) as error:
             return fact, error
-        return _Parts(fact, force, chunks, vectors)
+
+
+async def assemble(found: Sequence[Content], forces: Mapping[RevisionKey, Force]) -> Loaded:
+    """Make rows and lane changes of what was read, off the event loop.
+
+    Args:
+        found: Content of revisions.
+        forces: When each of them counts.
+
+    Returns:
+        What to write.
+    """
+    return await asyncio.to_thread(_assemble, found, forces) if found else Loaded()
 
 
 async def keyword_records(tables: Tables, crate_id: str, shown: ShownRevision) -> KeywordChange:
@@ -132,53 +153,46 @@ def _prefix(crate_id: str, fact: Embedded, step: str) -> str:
     return f"{crate_id}/{fact.document_id}/{fact.revision}/{step}"
 
 
-def _assemble(found: Sequence[_Parts | tuple[Embedded, Failure]]) -> Loaded:
-    loaded = Loaded()
-    for parts in found:
-        if not isinstance(parts, _Parts):
-            loaded.failures.append(parts)
-            continue
-        try:
-            _add(loaded, parts)
-        except Corrupt as error:
-            loaded.failures.append((parts.fact, error))
-    return loaded
-
-
-def _add(loaded: Loaded, parts: _Parts) -> None:
-    fact = parts.fact
-    key = (fact.document_id, fact.revision)
-    if not fact.record_count:
-        loaded.contents[key] = RevisionContent(description=Description(), chunks=())
-        return
+def _content(fact: Embedded, part: bytes, vectors: Mapping[str, bytes]) -> Content:
     try:
-        description, chunks = codec.description_and_chunks(parts.chunks.get(codec.CHUNKS_PART, b""))
-        # A big document shouldn't be in memory twice.
-        parts.chunks = {}
+        description, chunks = codec.description_and_chunks(part)
     except ValueError as error:
         raise _corrupt(fact, _CHUNKS_STEP, error) from error
     if len(chunks) != fact.record_count:
         raise Corrupt(
             f"{_name(fact)} has {fact.record_count} vectors but its chunks pack holds {len(chunks)} chunks: {_ADVICE}"
         )
-    vector = _vector_change(ShownRevision(fact=fact, description=description, force=parts.force), parts.vectors)
-    parts.vectors = {}
-    keyword = build.keyword_change(fact, description, chunks, parts.force)
-    loaded.vector.append(vector)
-    loaded.keyword.append(keyword)
-    loaded.contents[key] = RevisionContent(
-        description=description,
-        chunks=tuple(chunk.encoded for chunk in chunks),
-        terms=tuple(build.distinct_terms(record) for record in keyword.records[:-1]),
-    )
+    return Content(fact, description, chunks, _vectors(fact, vectors))
+
+
+def _assemble(found: Sequence[Content], forces: Mapping[RevisionKey, Force]) -> Loaded:
+    loaded = Loaded()
+    for each in found:
+        fact = each.fact
+        key = (fact.document_id, fact.revision)
+        if each.vectors is None:
+            loaded.contents[key] = RevisionContent(description=each.description, chunks=())
+            continue
+        keyword = build.keyword_change(fact, each.description, each.chunks, forces[key])
+        loaded.keyword.append(keyword)
+        loaded.vector.append(build.vector_change(fact, each.description, each.vectors, forces[key]))
+        loaded.contents[key] = RevisionContent(
+            description=each.description,
+            chunks=tuple(chunk.encoded for chunk in each.chunks),
+            terms=tuple(build.distinct_terms(record) for record in keyword.records[:-1]),
+        )
+    return loaded
 
 
 def _vector_change(shown: ShownRevision, parts: Mapping[str, bytes]) -> VectorChange:
+    return build.vector_change(shown.fact, shown.description, _vectors(shown.fact, parts), shown.force)
+
+
+def _vectors(fact: Embedded, parts: Mapping[str, bytes]) -> NDArray[np.float32]:
     try:
-        rows = codec.vectors(parts, shown.fact)
+        return codec.vectors(parts, fact)
     except ValueError as error:
-        raise _corrupt(shown.fact, _VECTORS_STEP, error) from error
-    return build.vector_change(shown.fact, shown.description, rows, shown.force)
+        raise _corrupt(fact, _VECTORS_STEP, error) from error
 
 
 def _corrupt(fact: Embedded, step: str, error: ValueError) -> Corrupt:

@@ -12,19 +12,25 @@ from affidavit.index.v1 import index_service_pb2_grpc as pb_grpc
 from services.index.adapters.chunks_postgres import PostgresChunkReader
 from services.index.adapters.keyword_lane_tantivy import TantivyKeywordLanes
 from services.index.adapters.lane_rows import LaneRows, served_engine
+from services.index.adapters.living_postgres import PostgresLivingTables
+from services.index.adapters.living_reader_postgres import PostgresLivingReader
 from services.index.adapters.models_grpc import GrpcModelCatalogue
+from services.index.adapters.outbox_postgres import PostgresOutbox
 from services.index.adapters.schema_postgres import CONTENT, MIGRATIONS, PROJECTION, TABLES
 from services.index.adapters.tables_postgres import PostgresTables
 from services.index.adapters.vector_engine_process import VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLanes
 from services.index.domain.generations import Generation, GenerationStatus
-from services.index.forces import NoDifferences, SuccessionForces
+from services.index.forces import LivingForces, LivingPast
 from services.index.gate import Gate
-from services.index.handlers import PROJECTION_EVENTS, GenerationStarter, LaneProjection, SignalSender
+from services.index.handlers import PROJECTION_EVENTS, GenerationStarter, LaneProjection
+from services.index.living import Living
 from services.index.loading import Loader
 from services.index.rebuild import LaneRebuilder
 from services.index.servicer import IndexServicer
 from services.index.settings import IndexSettings
+from services.index.signals import SignalSender
+from services.index.states import LivingAnswers
 from services.kernel.bus import Bus, LogReader
 from services.kernel.db import Database
 from services.kernel.digests import Rows
@@ -48,6 +54,7 @@ class _Parts:
     """What both edges share."""
 
     log: LogReader
+    database: Database
     failures: Failures
     settings: IndexSettings
     tables: PostgresTables
@@ -56,6 +63,7 @@ class _Parts:
     vector_lanes: EdgeVectorLanes
     gate: Gate
     loader: Loader
+    living: Living
 
 
 async def wire(context: Context) -> Role:
@@ -75,7 +83,7 @@ async def wire(context: Context) -> Role:
     engine = VectorEngineProcess(root=settings.lanes, runtime_dir=settings.data_dir / "run")
     failures = LoggedFailures(bus=context.bus)
     parts = _parts(settings, database, engine, log=context.bus, failures=failures, packs=context.packs)
-    sender = SignalSender(bus=context.bus, tables=parts.tables)
+    sender = SignalSender(bus=context.bus, outbox=PostgresOutbox(database=database))
     rebuilder = _rebuilder(parts, context.bus)
     scrubber = Scrubber(database=database, tables=CONTENT, position=parts.tables.position, before=rebuilder.scrub)
     starter = GenerationStarter(bus=context.bus, models=GrpcModelCatalogue(channel=context.channel("embedder")))
@@ -125,6 +133,7 @@ def _parts(
 ) -> _Parts:
     return _Parts(
         log=log,
+        database=database,
         failures=failures,
         settings=settings,
         tables=PostgresTables(database=database, incarnation=log.incarnation()),
@@ -133,6 +142,7 @@ def _parts(
         vector_lanes=EdgeVectorLanes(engine=engine),
         gate=Gate(),
         loader=Loader(packs=packs),
+        living=Living(tables=PostgresLivingTables(database=database)),
     )
 
 
@@ -226,7 +236,7 @@ def _projection(
         log=parts.log,
         loader=parts.loader,
         tables=parts.tables,
-        forces=SuccessionForces(tables=parts.tables),
+        forces=LivingForces(tables=parts.tables, living=parts.living),
         keyword_lanes=parts.keyword_lanes,
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,
@@ -253,11 +263,12 @@ def _rebuilder(parts: _Parts, bus: Bus) -> LaneRebuilder:
 def _servicer(parts: _Parts, scrubber: Scrubber) -> IndexServicer:
     return IndexServicer(
         reader=parts.reader,
-        past=NoDifferences(),
+        past=LivingPast(living=parts.living),
         keyword_lanes=parts.keyword_lanes,
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,
         scrubber=scrubber,
         incarnation=parts.log.incarnation(),
         clock=utc_now,
+        states=LivingAnswers(living=parts.living, reader=PostgresLivingReader(database=parts.database), now=utc_now),
     )

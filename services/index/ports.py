@@ -10,7 +10,7 @@ batch in again after a crash; such a batch changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -21,14 +21,15 @@ from services.index.domain.content import (
     CrateRows,
     Differences,
     Fetched,
+    KnownRevision,
     RecordCounts,
     RevisionPage,
     ShownRevision,
     Signal,
     Standing,
+    StateSignal,
 )
-from services.index.domain.documents import DocumentState, Plan
-from services.index.domain.force import Force
+from services.index.domain.documents import DocumentState
 from services.index.domain.generations import EmbeddingModel, Generation
 from services.index.domain.records import (
     ForceChange,
@@ -41,7 +42,6 @@ from services.index.domain.records import (
     TermStatistics,
     VectorChange,
 )
-from services.index.domain.succession import KnownRevision
 
 
 class Lane(Protocol):
@@ -185,7 +185,7 @@ class VectorLanes(Protocol):
 
 
 class Tables(Protocol):
-    """Rows of the projection: documents, revisions, chunks, generations and signals that are still to be sent."""
+    """Rows of the projection: documents, revisions, chunks and generations."""
 
     async def position(self) -> int:
         """The KNOWLEDGE position that the rows have applied; 0 at first."""
@@ -219,12 +219,6 @@ class Tables(Protocol):
             before: Awaited when all is written and only the commit is left; when it raises, nothing is written.
         """
 
-    async def signals(self, limit: int) -> tuple[Signal, ...]:
-        """The oldest signals that are still to be sent."""
-
-    async def forget_signals(self, numbers: Sequence[int]) -> None:
-        """Drop signals that were sent."""
-
     async def crates(self) -> tuple[str, ...]:
         """Crates that have a generation, sorted."""
 
@@ -246,6 +240,22 @@ class Tables(Protocol):
 
     async def record_counts(self, crate_id: str) -> RecordCounts:
         """Records of a crate's current revisions."""
+
+
+class Outbox(Protocol):
+    """Signals that are still to be sent."""
+
+    async def signals(self, limit: int) -> tuple[Signal, ...]:
+        """The oldest about revisions that can be found."""
+
+    async def forget(self, numbers: Sequence[int]) -> None:
+        """Drop some of these, which were sent."""
+
+    async def state_signals(self, limit: int) -> tuple[StateSignal, ...]:
+        """The oldest about living states."""
+
+    async def forget_states(self, numbers: Sequence[int]) -> None:
+        """Drop some of these, which were sent."""
 
 
 class ChunkReader(Protocol):
@@ -281,22 +291,6 @@ class ChunkReader(Protocol):
 
     async def record_counts(self, crate_id: str) -> RecordCounts:
         """Records of a crate's current revisions."""
-
-
-class Forces(Protocol):
-    """Decides when revisions count. The one source of what rows and lanes hold about it."""
-
-    async def after(self, crate_id: str, plan: Plan) -> Mapping[RevisionKey, Force]:
-        """Tell when revisions count once a batch is applied.
-
-        Args:
-            crate_id: Crate.
-            plan: Net effect of the batch; the tables are still as before it.
-
-        Returns:
-            Force of every stored revision that the batch may have changed, those in `plan.stored` among them. What
-            stayed as it was may be named too.
-        """
 
 
 class PastForces(Protocol):

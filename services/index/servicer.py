@@ -16,6 +16,7 @@ from services.index.codec import replies as codec
 from services.index.domain import generations, requests
 from services.index.domain.analysis import analyse_query
 from services.index.domain.generations import Generation
+from services.index.domain.living.changes import from_instant
 from services.index.domain.records import LaneFilter, LaneHit, RevisionKey, TermStatistics, Within
 from services.index.gate import Gate
 from services.index.ports import ChunkReader, KeywordLanes, PastForces, VectorLanes
@@ -48,7 +49,7 @@ class IndexServicer(LivingStateRpcs, pb_grpc.IndexServiceServicer):
         scrubber: Scrubber,
         incarnation: bytes,
         clock: Callable[[], datetime],
-        states: LivingAnswers | None = None,
+        states: LivingAnswers,
     ) -> None:
         self._states = states
         self._reader = reader
@@ -117,7 +118,15 @@ class IndexServicer(LivingStateRpcs, pb_grpc.IndexServiceServicer):
         chunks = tuple(
             chunk for chunk in fetched.chunks if within((chunk.key.document_id, chunk.key.revision), chunk.force)
         )
-        return codec.fetch_response(replace(fetched, chunks=chunks), request)
+        reply = codec.fetch_response(replace(fetched, chunks=chunks), request)
+        if request.with_states:
+            shown = {(chunk.key.document_id, chunk.key.revision) for chunk in chunks}
+            as_of = from_instant(codec.as_of(request.moment, self._clock()))
+            told = await self._states.reports(
+                request.crate_id, as_of, request.moment.at, [document_id for document_id, _ in shown]
+            )
+            reply.states.extend(told[key] for key in sorted(shown & told.keys()))
+        return reply
 
     async def ListChunks(self, request: pb.ListChunksRequest, context: Call) -> pb.ListChunksResponse:
         """Read one revision page by page."""

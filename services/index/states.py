@@ -18,7 +18,7 @@ from services.index.domain.living.values import TYPES, RevisionFacts
 from services.index.domain.living.versions import order
 from services.index.domain.living.walk import Bounds, Reached, walk
 from services.index.living import Living
-from services.kernel.errors import NotAvailableYet, NotFound, Rejected
+from services.kernel.errors import NotFound, Rejected
 
 MAX_STARTS = 64
 MAX_DEPTH = 4
@@ -268,32 +268,27 @@ class LivingAnswers:
 class LivingStateRpcs:
     """The part of affidavit.index.v1.IndexService that is about living states."""
 
-    _states: LivingAnswers | None = None
+    _states: LivingAnswers
 
     async def GetState(self, request: pb.GetStateRequest, context: Call) -> pb.GetStateResponse:  # noqa: ARG002, N802  (gRPC's names)
         """Tell the living state of a document at a moment."""
-        return await self._answers("GetState").state(request)
+        return await self._states.state(request)
 
     async def ListStates(self, request: pb.ListStatesRequest, context: Call) -> pb.ListStatesResponse:  # noqa: ARG002, N802  (gRPC's names)
         """List the states of many documents, or of a whole crate, at a moment."""
-        return await self._answers("ListStates").states(request)
+        return await self._states.states(request)
 
     async def ListHistory(self, request: pb.ListHistoryRequest, context: Call) -> pb.ListHistoryResponse:  # noqa: ARG002, N802  (gRPC's names)
         """Tell how a document's states came to be known."""
-        return await self._answers("ListHistory").history(request)
+        return await self._states.history(request)
 
     async def ListNeighbours(self, request: pb.ListNeighboursRequest, context: Call) -> pb.ListNeighboursResponse:  # noqa: ARG002, N802  (gRPC's names)
         """Walk along relations."""
-        return await self._answers("ListNeighbours").neighbours(request)
+        return await self._states.neighbours(request)
 
     async def ListFamilies(self, request: pb.ListFamiliesRequest, context: Call) -> pb.ListFamiliesResponse:  # noqa: ARG002, N802  (gRPC's names)
         """List version series in order."""
-        return await self._answers("ListFamilies").families(request)
-
-    def _answers(self, rpc: str) -> LivingAnswers:
-        if self._states is None:
-            raise NotAvailableYet(f"{rpc} is not available yet: living states are not computed")
-        return self._states
+        return await self._states.families(request)
 
 
 def _told(read: Callable[[_V], _R], value: _V) -> _R:

@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.index.domain.content import KnownRevision
 from services.index.domain.documents import DocumentState, Embedded, Erased, Fact, Ingested, Plan, Retired, plan
-from services.index.domain.force import NEVER, Force
+from services.index.domain.force import Force
+from services.index.domain.living import values as living
+from services.index.domain.living.changes import force_of, from_instant
+from services.index.domain.living.graph import scratch
 from services.index.domain.records import Form, RevisionKey
-from services.index.domain.succession import KnownRevision, forces_after
 
 DOCUMENTS = ("a" * 32, "b" * 32)
 
@@ -44,9 +47,7 @@ def histories(draw: st.DrawFn) -> list[Fact]:
         elif kind == "embed":
             facts.append(_embedded(document, revision, digest, draw(st.integers(0, 2)), position))
         elif kind == "retire":
-            facts.append(
-                Retired(document_id=document, revision=revision, retired_at=draw(st.integers(0, 5)), position=position)
-            )
+            facts.append(Retired(document_id=document, revision=revision, position=position))
         else:
             facts.append(Erased(document_id=document, revision=latest, position=position))
     return facts
@@ -86,18 +87,35 @@ class World:
         self.forces: dict[RevisionKey, Force] = {}
         self.chunks: dict[RevisionKey, Embedded] = {}
         self.lanes: dict[RevisionKey, Held] = {}
+        self.told: list[living.Fact] = []
         self.lane_position = 0
         self.signals: set[tuple[str, int, int]] = set()
 
     def apply(self, facts: Sequence[Fact], *, crash_before_rows: bool = False) -> None:
         made = plan(self._loaded(facts), facts)
-        forces = forces_after(self._known(), made)
+        known = self._known(made)
+        told = [*self.told, *_told(made, facts, known)]
+        forces = {
+            key: replace(force_of(timeline), current=state.current_revision == key[1])
+            for key, timeline in scratch(told).items()
+            for state in made.states
+            if state.document_id == key[0]
+        }
         self._write_lanes(made, forces, facts)
         if not crash_before_rows:
+            self.told = told
             self._write_rows(made, forces)
 
-    def _known(self) -> dict[str, list[KnownRevision]]:
-        return {name: [r for (document, _), r in self.known.items() if document == name] for name in DOCUMENTS}
+    def _known(self, made: Plan) -> dict[RevisionKey, KnownRevision]:
+        gone = dict(made.erased)
+        known = {key: revision for key, revision in self.known.items() if key[1] > gone.get(key[0], 0)}
+        for fact in made.ingested:
+            fresh = KnownRevision(revision=fact.revision, effective_from=fact.effective_from, position=fact.position)
+            known.setdefault((fact.document_id, fact.revision), fresh)
+        for stored in made.stored:
+            key = (stored.document_id, stored.revision)
+            known[key] = replace(known[key], stored=True)
+        return known
 
     def _loaded(self, facts: Sequence[Fact]) -> dict[str, DocumentState]:
         found = {}
@@ -130,27 +148,38 @@ class World:
         self.lane_position = facts[-1].position
 
     def _write_rows(self, made: Plan, forces: Mapping[RevisionKey, Force]) -> None:
+        self.known = self._known(made)
         for document, up_to in made.erased:
-            for rows in (self.digests, self.known, self.forces, self.chunks):
+            for rows in (self.digests, self.forces, self.chunks):
                 for key in [key for key in rows if key[0] == document and key[1] <= up_to]:
                     del rows[key]
         for fact in made.ingested:
             key = (fact.document_id, fact.revision)
             self.digests[key] = fact.settings_digest
-            fresh = KnownRevision(revision=key[1], effective_from=fact.effective_from, position=fact.position)
-            self.known.setdefault(key, fresh)
-        for gone in made.retired:
-            for (document, revision), known in self.known.items():
-                if document == gone.document_id and revision <= gone.revision and known.retired_at == NEVER:
-                    self.known[document, revision] = replace(known, retired_at=gone.retired_at)
         for stored in made.stored:
-            key = (stored.document_id, stored.revision)
-            self.chunks[key] = stored
-            self.known[key] = replace(self.known[key], stored=True)
+            self.chunks[stored.document_id, stored.revision] = stored
         for state in made.states:
             self.states[state.document_id] = _with_digests(state, {})
         self.forces |= forces
         self.signals |= {(fact.document_id, fact.revision, fact.position) for fact in made.indexed}
+
+
+def _told(made: Plan, facts: Sequence[Fact], known: Mapping[RevisionKey, KnownRevision]) -> Iterator[living.Fact]:
+    for fact in facts:
+        moment = from_instant(fact.position % 6)
+        if isinstance(fact, Retired):
+            yield living.Retired(document_id=fact.document_id, position=fact.position, at=moment)
+        elif isinstance(fact, Erased):
+            yield living.Erased(document_id=fact.document_id, revision=fact.revision, position=fact.position)
+        elif isinstance(fact, Embedded) and fact in made.embedded:
+            revision = known[fact.document_id, fact.revision]
+            yield living.RevisionFacts(
+                document_id=fact.document_id,
+                revision=fact.revision,
+                position=revision.position,
+                effective_at=from_instant(revision.effective_from),
+                recorded_at=moment,
+            )
 
 
 def _with_digests(state: DocumentState, digests: dict[int, str]) -> DocumentState:

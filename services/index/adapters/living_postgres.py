@@ -9,102 +9,17 @@ from typing import Any
 
 from services.index.codec.living import decode_rules, decode_spans, encode_rules, encode_spans
 from services.index.domain.force import NEVER
-from services.index.domain.living.changes import Known, LivingChange, Stored, Told, force_of, has_gap
-from services.index.domain.living.values import Erased, Fact, Retired, RevisionFacts, Rules, Statement, Timeline
+from services.index.domain.living.changes import Known, LivingChange, StateChange, Stored, Told, force_of, has_gap
+from services.index.domain.living.values import (
+    Erased,
+    Fact,
+    Retired,
+    RevisionFacts,
+    Rules,
+    Statement,
+    Timeline,
+)
 from services.kernel.db import Database, answering
-from services.kernel.digests import LogicalTable
-
-LIVING_MIGRATIONS = (
-    """
-    create table living_revisions (
-        crate text collate "C" not null,
-        document_id text collate "C" not null,
-        revision bigint not null,
-        position bigint not null,
-        effective_at timestamptz not null,
-        recorded_at timestamptz not null,
-        source_id text collate "C" not null,
-        title text not null,
-        source_domain text not null,
-        uri text not null,
-        metadata text not null,
-        links text[] not null,
-        primary key (crate, document_id, revision)
-    );
-    create index living_revisions_by_source on living_revisions (crate, md5(source_id));
-    create table living_statements (
-        crate text collate "C" not null,
-        source_id text collate "C" not null,
-        type text collate "C" not null,
-        target_id text collate "C" not null,
-        position bigint not null,
-        recorded_at timestamptz not null,
-        confidence_ppm bigint not null,
-        effective_at timestamptz,
-        withdrawn boolean not null,
-        primary key (crate, source_id, type, target_id, position)
-    );
-    create table living_retirements (
-        crate text collate "C" not null,
-        document_id text collate "C" not null,
-        position bigint not null,
-        at timestamptz not null,
-        primary key (crate, document_id, position)
-    );
-    create table living_erasures (
-        crate text collate "C" not null,
-        document_id text collate "C" not null,
-        position bigint not null,
-        revision bigint not null,
-        primary key (crate, document_id, position)
-    );
-    create table living_crates (
-        crate text collate "C" primary key,
-        rules_position bigint not null default 0,
-        rules text not null default '{}',
-        clock timestamptz
-    );
-    create table living_timelines (
-        crate text collate "C" not null,
-        document_id text collate "C" not null,
-        revision bigint not null,
-        known_from bigint not null,
-        known_until bigint,
-        recorded_at timestamptz not null,
-        erased boolean not null,
-        has_gap boolean not null,
-        position bigint not null,
-        effective_at timestamptz not null,
-        in_force_until bigint not null,
-        family text not null,
-        version text not null,
-        not_in_force_yet boolean not null,
-        spans text not null,
-        primary key (crate, document_id, revision, known_from)
-    );
-    create index living_timelines_by_end on living_timelines (crate, known_until);
-    create index living_timelines_by_start on living_timelines (crate, known_from) where known_until is null;
-    alter table living_revisions alter source_id set statistics 0, alter title set statistics 0,
-        alter source_domain set statistics 0, alter uri set statistics 0, alter metadata set statistics 0,
-        alter links set statistics 0;
-    alter table living_timelines alter family set statistics 0, alter version set statistics 0,
-        alter spans set statistics 0;
-    """,
-)
-LIVING_CONTENT = ("living_revisions", "living_timelines")
-_EDGE = ("crate", "source_id", "type", "target_id")
-LIVING_TABLES = (
-    LogicalTable(
-        name="living_revisions",
-        key=("crate", "document_id", "revision"),
-        history=("position", "effective_at", "recorded_at"),
-    ),
-    LogicalTable(name="living_statements", key=(*_EDGE, "position"), portable=False),
-    LogicalTable(name="living_retirements", key=("crate", "document_id", "position"), portable=False),
-    LogicalTable(name="living_erasures", key=("crate", "document_id", "position"), portable=False),
-    LogicalTable(name="living_crates", key=("crate",), history=("rules_position", "clock")),
-    LogicalTable(name="living_timelines", key=("crate", "document_id", "revision", "known_from"), portable=False),
-)
 
 _OPEN = "select * from living_timelines where crate = $1 and known_until is null and not erased"
 _DIFFERING = """
@@ -156,6 +71,9 @@ _CLOSE = """
 update living_timelines set known_until = $4
 where crate = $1 and document_id = $2 and revision = $3 and known_until is null and known_from < $4
 """
+_INSERT_SIGNAL = """
+insert into living_outbox (crate, document_id, revision, before, after, position) values ($1, $2, $3, $4, $5, $6)
+"""
 _INSERT_TIMELINE = """
 insert into living_timelines values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 on conflict (crate, document_id, revision, known_from) do nothing
@@ -184,25 +102,6 @@ class PostgresLivingTables:
             facts=tuple(facts), known=tuple(known_row(row) for row in known), clock=crate["clock"] if crate else None
         )
 
-    async def write(self, connection: Any, change: LivingChange) -> None:
-        """See LivingTables."""
-        crate = change.crate_id
-        for statement, rows in _writes(crate, change.told).items():
-            if rows:
-                await connection.executemany(statement, rows)
-        if change.clock is not None:
-            await connection.execute(_UPSERT_CLOCK, crate, change.clock)
-        rows_of = [_timeline_row(crate, row) for row in change.timelines]
-        if rows_of:
-            await connection.executemany(_CLOSE, [row[:4] for row in rows_of])
-            await connection.executemany(_INSERT_TIMELINE, rows_of)
-        erased = [one.fact for one in change.told if isinstance(one.fact, Erased)]
-        if erased:
-            gone = [(crate, fact.document_id, fact.revision) for fact in erased]
-            await connection.executemany(_ERASE_REVISIONS, gone)
-            ends = [(crate, fact.document_id, fact.revision, fact.position) for fact in erased]
-            await connection.executemany(_ERASE_TIMELINES, ends)
-
     async def differing(self, crate_id: str, at: int) -> tuple[tuple[Known | None, Known | None], ...]:
         """See LivingTables."""
         with answering():
@@ -211,6 +110,37 @@ class PostgresLivingTables:
         for row in rows:
             found.setdefault((row["key_document"], row["key_revision"]), {})[row["side"]] = known_row(row)
         return tuple((sides.get("then"), sides.get("now")) for sides in found.values())
+
+
+async def write_living(connection: Any, change: LivingChange) -> None:
+    """Write a change within the caller's transaction. Writing it again changes nothing but signals.
+
+    Args:
+        connection: Inside the transaction that also moves the projection's position.
+        change: From Living.prepare.
+    """
+    crate = change.crate_id
+    for statement, rows in _writes(crate, change.told).items():
+        if rows:
+            await connection.executemany(statement, rows)
+    if change.clock is not None:
+        await connection.execute(_UPSERT_CLOCK, crate, change.clock)
+    rows_of = [_timeline_row(crate, row) for row in change.timelines]
+    if rows_of:
+        await connection.executemany(_CLOSE, [row[:4] for row in rows_of])
+        await connection.executemany(_INSERT_TIMELINE, rows_of)
+    erased = [one.fact for one in change.told if isinstance(one.fact, Erased)]
+    if erased:
+        gone = [(crate, fact.document_id, fact.revision) for fact in erased]
+        await connection.executemany(_ERASE_REVISIONS, gone)
+        ends = [(crate, fact.document_id, fact.revision, fact.position) for fact in erased]
+        await connection.executemany(_ERASE_TIMELINES, ends)
+    if change.seen:
+        await connection.executemany(_INSERT_SIGNAL, [(crate, *_signal(seen)) for seen in change.seen])
+
+
+def _signal(seen: StateChange) -> tuple[object, ...]:
+    return seen.document_id, seen.revision, seen.before or "", seen.after, seen.position
 
 
 def known_row(row: Any) -> Known:

@@ -6,8 +6,9 @@ from typing import Any
 
 import asyncpg
 
+from services.index.adapters.living_schema_postgres import LIVING_CONTENT, LIVING_MIGRATIONS, LIVING_TABLES
 from services.index.domain.content import RecordCounts
-from services.index.domain.force import NEVER, Force
+from services.index.domain.force import Force
 from services.index.domain.generations import Generation, GenerationStart, GenerationStatus
 from services.kernel.db import answering
 from services.kernel.digests import LogicalTable
@@ -100,15 +101,15 @@ MIGRATIONS = (
     f"""
     alter table revisions
         add effective_from bigint not null default 0,
-        add retired_at bigint not null default {NEVER},
         add in_force_until bigint,
         add current boolean;
     truncate documents, revisions, chunks, generations, outbox;
     delete from positions where projection = '{PROJECTION}';
-    """,  # noqa: S608  (constants)
+    """,  # noqa: S608  (a constant)
+    *LIVING_MIGRATIONS,
 )
 # Tables that hold content, which a scrub rewrites.
-CONTENT = ("revisions", "chunks")
+CONTENT = ("revisions", "chunks", *LIVING_CONTENT)
 
 _DOCUMENT = ("crate", "document_id")
 _REVISION = (*_DOCUMENT, "revision")
@@ -123,7 +124,6 @@ TABLES = (
             "effective_at",
             "effective_from",
             "in_force_until",
-            "retired_at",
             "ingested_position",
             "embedded_position",
             "embedded_digest",
@@ -139,6 +139,7 @@ TABLES = (
         # Where a batch ended.
         ignored=("lane_position",),
     ),
+    *LIVING_TABLES,
 )
 
 _COUNT = """

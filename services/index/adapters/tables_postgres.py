@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
+from services.index.adapters.living_postgres import write_living
 from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, force, generation, record_counts
-from services.index.domain.content import CrateRows, Description, RecordCounts, RevisionContent, ShownRevision, Signal
+from services.index.domain.content import (
+    CrateRows,
+    Description,
+    KnownRevision,
+    RecordCounts,
+    RevisionContent,
+    ShownRevision,
+)
 from services.index.domain.documents import DocumentState, Embedded, Ingested
-from services.index.domain.force import NEVER, Force
+from services.index.domain.force import Force
 from services.index.domain.generations import Generation, GenerationFact, GenerationStart
 from services.index.domain.records import Form, RevisionKey
-from services.index.domain.succession import KnownRevision
 from services.kernel import scrub
 from services.kernel.db import Database, advance, answering
 
@@ -34,10 +41,6 @@ insert into revisions (crate, document_id, revision, settings_digest, form, effe
 values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (crate, document_id, revision) do update set settings_digest = excluded.settings_digest, form = excluded.form
 """
-_RETIRE = f"""
-update revisions set retired_at = $4
-where crate = $1 and document_id = $2 and revision <= $3 and retired_at = {NEVER}
-"""  # noqa: S608  (a constant)
 _PUT_FORCE = """
 update revisions set effective_from = $4, in_force_until = $5, current = $6
 where crate = $1 and document_id = $2 and revision = $3
@@ -78,7 +81,7 @@ cross join lateral (select * from revisions r where r.crate = $1 and r.document_
 """
 _SELECT_KNOWN = """
 select r.* from unnest($2::text[]) as k(document_id)
-cross join lateral (select document_id, revision, effective_from, ingested_position, retired_at,
+cross join lateral (select document_id, revision, effective_from, ingested_position,
     embedded_position is not null as stored
     from revisions r where r.crate = $1 and r.document_id = k.document_id offset 0) r
 """
@@ -130,31 +133,10 @@ class PostgresTables:
             async with self._database.pool.acquire() as connection, connection.transaction():
                 for crate in rows:
                     await _write(connection, crate, position)
+                    if crate.living is not None:
+                        await write_living(connection, crate.living)
                 await advance(connection, PROJECTION, position, self._incarnation)
                 await before()
-
-    async def signals(self, limit: int) -> tuple[Signal, ...]:
-        """See Tables."""
-        with answering():
-            rows = await self._database.pool.fetch("select * from outbox order by number limit $1", limit)
-        return tuple(
-            Signal(
-                number=row["number"],
-                crate_id=row["crate"],
-                document_id=row["document_id"],
-                revision=row["revision"],
-                settings_digest=row["settings_digest"],
-                generation=row["generation"],
-                record_count=row["record_count"],
-                position=row["position"],
-            )
-            for row in rows
-        )
-
-    async def forget_signals(self, numbers: Sequence[int]) -> None:
-        """See Tables."""
-        with answering():
-            await self._database.pool.execute("delete from outbox where number = any($1::bigint[])", numbers)
 
     async def crates(self) -> tuple[str, ...]:
         """See Tables."""
@@ -210,9 +192,6 @@ async def _write(connection: Any, rows: CrateRows, position: int) -> None:
     await connection.executemany(
         _PUT_INGESTED,
         [_ingested(crate, fact) for fact in plan.ingested],
-    )
-    await connection.executemany(
-        _RETIRE, [(crate, fact.document_id, fact.revision, fact.retired_at) for fact in plan.retired]
     )
     await _write_contents(connection, rows)
     await connection.executemany(_PUT_FORCE, [_force(crate, key, held) for key, held in rows.forces.items()])
@@ -359,7 +338,6 @@ def _known(row: Any) -> KnownRevision:
         revision=row["revision"],
         effective_from=row["effective_from"],
         position=row["ingested_position"],
-        retired_at=row["retired_at"],
         stored=row["stored"],
     )
 

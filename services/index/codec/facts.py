@@ -100,11 +100,10 @@ def _ingested(message: ingest_pb.DocumentIngested, position: int, time: datetime
     )
 
 
-def _retired(message: ingest_pb.DocumentRetired, position: int, time: datetime) -> Retired:
+def _retired(message: ingest_pb.DocumentRetired, position: int, _time: datetime) -> Retired:
     return Retired(
         document_id=message.document_id,
         revision=message.revision,
-        retired_at=instant(_told(message, "retired_at", time)),
         position=position,
     )
 

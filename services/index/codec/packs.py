@@ -47,6 +47,8 @@ def description_and_chunks(part: bytes) -> tuple[Description, tuple[ChunkContent
         charset=_storable(chunk_set.charset),
         uri=_storable(chunk_set.uri),
         headings=tuple(_storable(heading) for heading in chunk_set.headings),
+        metadata={_storable(key): _storable(value) for key, value in sorted(chunk_set.metadata.items())},
+        links=tuple(map(_storable, chunk_set.links)),
     )
     return description, chunks
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from services.index.domain.documents import Embedded, Plan
 from services.index.domain.force import Force
 from services.index.domain.generations import GenerationFact
+from services.index.domain.living.changes import LivingChange, StateChange
 from services.index.domain.records import Form, RevisionKey
 
 
@@ -45,6 +46,8 @@ class Description:
         charset: Codec that decodes the original.
         uri: Where it was found, or empty.
         headings: Its headings in order.
+        metadata: What it, or who put it, says about it. Told by packs, not by rows.
+        links: Targets of its links, as written. Told by packs, not by rows.
     """
 
     title: str = ""
@@ -54,6 +57,8 @@ class Description:
     charset: str = ""
     uri: str = ""
     headings: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,7 @@ class CrateRows:
         plan: Net effect on its documents.
         contents: Content of the plan's stored revisions, by document and revision.
         forces: When revisions count from now on: of those stored, and of others where it changed.
+        living: What changed in relations and timelines; None when nothing was told about them.
         generations: Facts about its generations, in log order.
         lanes_changed: Generations whose lanes the batch changed.
     """
@@ -88,8 +94,26 @@ class CrateRows:
     plan: Plan
     contents: dict[RevisionKey, RevisionContent]
     forces: Mapping[RevisionKey, Force] = field(default_factory=dict)
+    living: LivingChange | None = None
     generations: tuple[GenerationFact, ...] = ()
     lanes_changed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRevision:
+    """A revision that isn't erased.
+
+    Attributes:
+        revision: 1, 2, 3 ...
+        effective_from: From when on it counts, microseconds since 1970.
+        position: KNOWLEDGE position that brought it.
+        stored: It was embedded, so that rows and lanes hold it.
+    """
+
+    revision: int
+    effective_from: int
+    position: int
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +163,21 @@ class ShownRevision:
     fact: Embedded
     description: Description
     force: Force
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSignal:
+    """A LivingStateChanged that is still to be sent.
+
+    Attributes:
+        number: Order in which it was noted.
+        crate_id: Crate.
+        change: What changed.
+    """
+
+    number: int
+    crate_id: str
+    change: StateChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,13 +87,11 @@ class Retired:
     Attributes:
         document_id: 32 hex digits.
         revision: The one that was current.
-        retired_at: From when on, microseconds since 1970.
         position: KNOWLEDGE position.
     """
 
     document_id: str
     revision: int
-    retired_at: int
     position: int
 
 
@@ -104,21 +102,6 @@ class Erased:
     document_id: str
     revision: int
     position: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retirement:
-    """What a retirement means for the rows.
-
-    Attributes:
-        document_id: 32 hex digits.
-        revision: It holds for the revisions up to this one that weren't retired before.
-        retired_at: From when on, microseconds since 1970.
-    """
-
-    document_id: str
-    revision: int
-    retired_at: int
 
 
 Fact = Ingested | Embedded | Retired | Erased
@@ -170,7 +153,7 @@ class Plan:
         states: Every document that the batch spoke about, as it is afterwards.
         ingested: Revisions to record, the newest fact of each with time and position of the first.
         stored: Revisions whose chunks are kept in rows and lanes, the newest fact of each.
-        retired: Retirements in log order; they come after `ingested`.
+        embedded: Every fact that brought the content of a revision that stays, in log order.
         erased: Documents and the revision up to which their rows and records go, before anything else happens.
         indexed: Every revision that became current on the way, in log order.
     """
@@ -178,7 +161,7 @@ class Plan:
     states: tuple[DocumentState, ...] = ()
     ingested: tuple[Ingested, ...] = ()
     stored: tuple[Embedded, ...] = ()
-    retired: tuple[Retirement, ...] = ()
+    embedded: tuple[Embedded, ...] = ()
     erased: tuple[tuple[str, int], ...] = ()
     indexed: tuple[Embedded, ...] = ()
 
@@ -190,8 +173,8 @@ class _Draft:
     states: dict[str, DocumentState]
     ingested: dict[tuple[str, int], Ingested] = field(default_factory=dict)
     stored: dict[tuple[str, int], Embedded] = field(default_factory=dict)
+    embedded: list[Embedded] = field(default_factory=list)
     erased: dict[str, int] = field(default_factory=dict)
-    retired: list[Retirement] = field(default_factory=list)
     indexed: list[Embedded] = field(default_factory=list)
 
 
@@ -215,7 +198,7 @@ def plan(before: Mapping[str, DocumentState], facts: Iterable[Fact]) -> Plan:
         states=tuple(draft.states[document_id] for document_id in touched),
         ingested=tuple(draft.ingested.values()),
         stored=tuple(draft.stored.values()),
-        retired=tuple(draft.retired),
+        embedded=tuple(draft.embedded),
         erased=tuple(draft.erased.items()),
         indexed=tuple(draft.indexed),
     )
@@ -228,14 +211,9 @@ def _fold(draft: _Draft, state: DocumentState, fact: Fact) -> DocumentState:
         case Embedded():
             return _embed(draft, state, fact)
         case Retired():
-            draft.retired.append(_retirement(state, fact))
             return replace(state, retired=True, current_revision=0, current_digest="", current_count=0)
         case Erased():
             return _erase(draft, state, fact)
-
-
-def _retirement(state: DocumentState, fact: Retired) -> Retirement:
-    return Retirement(document_id=state.document_id, revision=state.latest_revision, retired_at=fact.retired_at)
 
 
 def _ingest(draft: _Draft, state: DocumentState, fact: Ingested) -> DocumentState:
@@ -260,6 +238,7 @@ def _embed(draft: _Draft, state: DocumentState, fact: Embedded) -> DocumentState
     if state.digests.get(fact.revision) != fact.settings_digest:
         return state
     draft.stored[fact.document_id, fact.revision] = fact
+    draft.embedded.append(fact)
     if state.retired or fact.revision != state.latest_revision:
         return state
     draft.indexed.append(fact)
@@ -277,7 +256,7 @@ def _erase(draft: _Draft, state: DocumentState, fact: Erased) -> DocumentState:
     for rows in (draft.ingested, draft.stored):
         for key in [key for key in rows if key[0] == fact.document_id]:
             del rows[key]
-    draft.retired = [retirement for retirement in draft.retired if retirement.document_id != fact.document_id]
+    draft.embedded = [embedded for embedded in draft.embedded if embedded.document_id != fact.document_id]
     return DocumentState(
         document_id=state.document_id,
         latest_revision=gone,

@@ -9,7 +9,7 @@ import pytest
 from affidavit.index.v1 import index_service_pb2 as pb
 from affidavit.index.v1 import living_pb2 as living_pb
 
-from services.index.adapters.living_postgres import LIVING_MIGRATIONS, PostgresLivingTables
+from services.index.adapters.living_postgres import PostgresLivingTables, write_living
 from services.index.adapters.living_reader_postgres import PostgresLivingReader
 from services.index.adapters.schema_postgres import MIGRATIONS, PROJECTION
 from services.index.domain.living.changes import LivingChange, StateChange, Tick, Told
@@ -67,7 +67,7 @@ class World:
         """Apply a batch as the projection does."""
         change = await self.living.prepare(crate, [Told(position, at(position), fact) for position, fact in facts])
         async with self.database.pool.acquire() as connection, connection.transaction():
-            await self.living.write(connection, change)
+            await write_living(connection, change)
             await advance(connection, PROJECTION, facts[-1][0], b"i" * 16)
         self.living.settled(change)
         return change
@@ -88,7 +88,7 @@ class World:
 @pytest.fixture
 async def world(context_for: Callable[[str], Awaitable[Context]]) -> World:
     context = await context_for("index")
-    return World(await context.database((*MIGRATIONS, *LIVING_MIGRATIONS)))
+    return World(await context.database(MIGRATIONS))
 
 
 HISTORY: tuple[tuple[int, Fact | Tick], ...] = (
@@ -138,7 +138,7 @@ async def test_writing_a_change_again_changes_nothing(world: World) -> None:
     change = await world.tell(*HISTORY)
     before = await world.rows()
     async with world.database.pool.acquire() as connection:
-        await world.living.write(connection, change)
+        await write_living(connection, change)
     assert await world.rows() == before
 
 

@@ -13,8 +13,10 @@ import pytest
 from affidavit.event.v1 import envelope_pb2 as event_pb
 from affidavit.index.v1 import index_service_pb2 as pb
 
+from services.index.adapters.outbox_postgres import PostgresOutbox
 from services.index.adapters.tables_postgres import PostgresTables
-from services.index.handlers import LaneProjection, SignalSender
+from services.index.handlers import LaneProjection
+from services.index.signals import SignalSender
 from services.kernel.bus import Bus
 from services.kernel.errors import Unavailable
 from tests.integration.index.service_world import World, axis, document_id
@@ -197,7 +199,7 @@ async def test_a_signal_survives_a_crash_before_it_was_sent(world: World, monkey
     async def never(_: SignalSender) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(SignalSender, "run", never)
+    monkeypatch.setattr("run", never)
     await world.stop()
     await world.start()
     await world.applied(await world.put(1, ["text"]))
@@ -211,19 +213,19 @@ async def test_a_signal_survives_a_crash_before_it_was_sent(world: World, monkey
 
 async def test_a_signal_that_is_sent_again_keeps_its_key(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.started()
-    forget = PostgresTables.forget_signals
+    forget = PostgresOutbox.forget
     sent = asyncio.Event()
 
     async def crash(*_: Any) -> None:
         sent.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(PostgresTables, "forget_signals", crash)
+    monkeypatch.setattr(PostgresOutbox, "forget", crash)
     await world.put(1, ["text"])
     async with asyncio.timeout(10):
         await sent.wait()
     await world.stop()
-    monkeypatch.setattr(PostgresTables, "forget_signals", forget)
+    monkeypatch.setattr(PostgresOutbox, "forget", forget)
     await world.start()
     await world.applied(await world.put(2, ["text"]))
     first, second = await world.events("SIGNALS", 2)

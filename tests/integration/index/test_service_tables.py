@@ -10,6 +10,7 @@ import pytest
 from affidavit.chunker.v1 import chunker_events_pb2 as chunker_pb
 
 from services.index.adapters.chunks_postgres import PostgresChunkReader
+from services.index.adapters.outbox_postgres import PostgresOutbox
 from services.index.adapters.schema_postgres import MIGRATIONS
 from services.index.adapters.tables_postgres import PostgresTables
 from services.index.domain.content import ChunkKey, CrateRows, Description, RecordCounts, RevisionContent
@@ -17,7 +18,6 @@ from services.index.domain.documents import Embedded, Erased, Fact, Ingested, Pl
 from services.index.domain.force import Force, instant
 from services.index.domain.generations import GenerationEnd, GenerationStart, GenerationStatus, serving
 from services.index.domain.records import Form, RevisionKey
-from services.index.forces import SuccessionForces
 from services.kernel.db import Database
 from services.kernel.errors import Corrupt, Unavailable
 from services.kernel.runner import Context
@@ -35,6 +35,7 @@ class Rows:
         self.database = database
         self.tables = PostgresTables(database=database, incarnation=INCARNATION)
         self.reader = PostgresChunkReader(database=database)
+        self.outbox = PostgresOutbox(database=database)
         self.at = 0
 
     async def apply(self, *facts: Fact, crate: str = "main") -> Plan:
@@ -43,9 +44,16 @@ class Rows:
         )
         made = plan(states, facts)
         self.at = facts[-1].position
-        forces = await SuccessionForces(tables=self.tables).after(crate, made)
-        await self.tables.commit([rows_of(crate, made, forces)], self.at, nothing)
+        await self.tables.commit([rows_of(crate, made, await self.forces(crate, made))], self.at, nothing)
         return made
+
+    async def forces(self, crate: str, made: Plan) -> dict[RevisionKey, Force]:
+        """Forces of all stored revisions of the plan's documents, of which only being current matters here."""
+        known = await self.tables.known_revisions(crate, [state.document_id for state in made.states])
+        stored = {(document, each.revision) for document, all_ in known.items() for each in all_ if each.stored}
+        stored |= {(fact.document_id, fact.revision) for fact in made.stored}
+        current = {(state.document_id, state.current_revision) for state in made.states}
+        return {key: Force(effective_from=0, position=key[1], current=key in current) for key in stored}
 
     async def current(self, *keys: RevisionKey, crate: str = "main") -> list[int]:
         """Revisions among the keys that are current."""
@@ -222,9 +230,7 @@ async def test_erasure_leaves_only_the_tombstone(rows: Rows) -> None:
 
 async def test_retirement_keeps_rows_and_shows_none(rows: Rows) -> None:
     await rows.apply(ingested(1, 1), embedded(1, 2))
-    await rows.apply(Retired(document_id=DOC, revision=1, retired_at=instant(NOON) + 7, position=3))
-    (force,) = (await rows.reader.standing("main", [(DOC, 1)])).forces.values()
-    assert (force.current, force.in_force_until) == (False, instant(NOON) + 7)
+    await rows.apply(Retired(document_id=DOC, revision=1, position=3))
     assert await rows.reader.page("main", DOC, 0, 0, 10) is None
     page = await rows.reader.page("main", DOC, 1, 0, 10)
     assert page is not None
@@ -247,8 +253,7 @@ async def test_a_batch_that_comes_again_changes_nothing(rows: Rows) -> None:
     await rows.apply(*facts)
     before = [await rows.database.pool.fetch(f"select * from {table} order by 1, 2, 3") for table in ("documents", "revisions", "chunks")]  # noqa: S608  # fmt: skip
     made = plan({}, facts)
-    forces = await SuccessionForces(tables=rows.tables).after("main", made)
-    await rows.tables.commit([rows_of("main", made, forces)], 4, nothing)
+    await rows.tables.commit([rows_of("main", made, await rows.forces("main", made))], 4, nothing)
     again = [await rows.database.pool.fetch(f"select * from {table} order by 1, 2, 3") for table in ("documents", "revisions", "chunks")]  # noqa: S608  # fmt: skip
     assert again == before
 
@@ -327,12 +332,12 @@ async def test_generations_live_through_their_facts(rows: Rows) -> None:
 
 async def test_signals_wait_until_they_are_forgotten(rows: Rows) -> None:
     await rows.apply(ingested(1, 1), embedded(1, 2), ingested(1, 3, document=OTHER), embedded(1, 4, document=OTHER))
-    first, second = await rows.tables.signals(10)
+    first, second = await rows.outbox.signals(10)
     assert (first.document_id, first.revision, first.record_count, first.position) == (DOC, 1, 2, 2)
     assert (first.crate_id, first.settings_digest, first.generation) == ("main", "d1", 1)
-    assert len(await rows.tables.signals(1)) == 1
-    await rows.tables.forget_signals([first.number])
-    assert await rows.tables.signals(10) == (second,)
+    assert len(await rows.outbox.signals(1)) == 1
+    await rows.outbox.forget([first.number])
+    assert await rows.outbox.signals(10) == (second,)
 
 
 async def test_shown_revisions_come_in_the_order_of_the_log(rows: Rows) -> None:

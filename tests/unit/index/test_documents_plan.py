@@ -54,7 +54,7 @@ def embedded(revision: int, position: int, *, digest: str = "d1", document: str 
 
 
 def retired(revision: int, position: int) -> Retired:
-    return Retired(document_id=DOC, revision=revision, retired_at=position, position=position)
+    return Retired(document_id=DOC, revision=revision, position=position)
 
 
 def erased(revision: int, position: int) -> Erased:

@@ -89,7 +89,7 @@ def test_facts_about_documents_are_read() -> None:
     assert isinstance(dated, Ingested)
     assert dated.effective_at == NOON
     assert facts.fact(ingest_pb.DocumentRetired(document_id=DOC, revision=2), 7, NOON) == Retired(
-        document_id=DOC, revision=2, retired_at=instant(NOON), position=7
+        document_id=DOC, revision=2, position=7
     )
     assert facts.fact(ingest_pb.DocumentErased(document_id=DOC, revision=2), 7, NOON) == Erased(
         document_id=DOC, revision=2, position=7
