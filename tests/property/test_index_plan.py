@@ -33,6 +33,7 @@ def histories(draw: st.DrawFn) -> list[Fact]:
         if kind == "put":
             revisions[document] = revision = latest + 1
         if kind in ("put", "rechunk"):
+            revisions[document] = max(latest, revision)
             facts.append(
                 Ingested(
                     document_id=document,

@@ -285,7 +285,9 @@ class World:
 
     async def signals(self, count: int) -> list[events_pb.RevisionIndexed]:
         """The first RevisionIndexed signals, in the order of the log."""
-        found = [event.message for event in await self.events("SIGNALS", count)]
+        found = [
+            event.message for event in await self.events("SIGNALS", count, "affidavit.s.*.index.*.RevisionIndexed")
+        ]
         return [message for message in found if isinstance(message, events_pb.RevisionIndexed)]
 
     async def events(self, stream: str, count: int, subject: str = ">") -> list[Event]:

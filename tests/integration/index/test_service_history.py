@@ -69,7 +69,7 @@ async def test_each_moment_shows_the_revisions_of_its_time(world: World) -> None
     first = await put(world, 1, 1, 0)
     await put(world, 1, 2, 10)
     await put(world, 2, 1, 5)
-    # Put later, but effective between the others.
+    # Put later, but effective earlier: from then on it holds, since it was said last.
     last = await put(world, 1, 3, 4)
     await world.applied(last)
     now = living_pb.Moment()
@@ -78,8 +78,9 @@ async def test_each_moment_shows_the_revisions_of_its_time(world: World) -> None
     assert await found(world, IN_FORCE, moment(-1)) == set()
     assert await found(world, IN_FORCE, moment(0)) == {(1, 1)}
     assert await found(world, IN_FORCE, moment(4)) == {(1, 3)}
-    assert await found(world, IN_FORCE, moment(10)) == {(1, 2), (2, 1)}
-    assert await found(world, IN_FORCE, now) == {(1, 2), (2, 1)}
+    assert await found(world, IN_FORCE, moment(10)) == {(1, 3), (2, 1)}
+    assert await found(world, IN_FORCE, moment(10, at=last - 2)) == {(1, 2), (2, 1)}
+    assert await found(world, IN_FORCE, now) == {(1, 3), (2, 1)}
     assert await found(world, EVERY, moment(5)) == {(1, 1), (1, 3), (2, 1)}
     assert await found(world, EVERY, moment(5, at=first)) == {(1, 1)}
     assert await found(world, EVERY, moment(50, at=last)) == {(1, 1), (1, 2), (1, 3), (2, 1)}

@@ -199,7 +199,7 @@ async def test_a_signal_survives_a_crash_before_it_was_sent(world: World, monkey
     async def never(_: SignalSender) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("run", never)
+    monkeypatch.setattr(SignalSender, "run", never)
     await world.stop()
     await world.start()
     await world.applied(await world.put(1, ["text"]))

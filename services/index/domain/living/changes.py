@@ -174,8 +174,8 @@ def seen_at(
 
 
 def seen_between(key: RevisionKey, was: State | None, now_is: State | None, position: int) -> tuple[StateChange, ...]:
-    """The change from one state to another; none when nothing changed or nothing is left."""
-    if now_is is None or was is now_is:
+    """The change from one state to another; none when nothing changed or nothing is left, nor for what begins active."""
+    if now_is is None or now_is is (was or State.ACTIVE):
         return ()
     return (StateChange(document_id=key[0], revision=key[1], before=was, after=now_is, position=position),)
 
