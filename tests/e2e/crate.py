@@ -123,9 +123,13 @@ class Crate:
     def applied(self, position: int) -> None:
         """Wait until the index has applied the log up to a position."""
         deadline = time.monotonic() + _WAIT_S
-        while self.index.GetWatermark(index_service_pb2.GetWatermarkRequest(crate_id=self.id)).position < position:
+        while self.position() < position:
             assert time.monotonic() < deadline, f"position {position} is not applied"
             time.sleep(0.02)
+
+    def position(self) -> int:
+        """KNOWLEDGE position that the index has applied."""
+        return self.index.GetWatermark(index_service_pb2.GetWatermarkRequest(crate_id=self.id)).position
 
     def state(
         self, source_id: str, *, as_of: datetime | None = None, at: int = 0, revision: int = 0

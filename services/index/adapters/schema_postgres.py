@@ -102,6 +102,7 @@ MIGRATIONS = (
     alter table revisions
         add effective_from bigint not null default 0,
         add in_force_until bigint,
+        add gone_from bigint,
         add current boolean;
     truncate documents, revisions, chunks, generations, outbox;
     delete from positions where projection = '{PROJECTION}';
@@ -124,6 +125,7 @@ TABLES = (
             "effective_at",
             "effective_from",
             "in_force_until",
+            "gone_from",
             "ingested_position",
             "embedded_position",
             "embedded_digest",
@@ -172,6 +174,7 @@ def force(row: Any) -> Force:
     return Force(
         effective_from=row["effective_from"],
         in_force_until=row["in_force_until"],
+        gone_from=row["gone_from"],
         position=row["ingested_position"],
         current=row["current"],
     )

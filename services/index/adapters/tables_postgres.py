@@ -42,7 +42,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (crate, document_id, revision) do update set settings_digest = excluded.settings_digest, form = excluded.form
 """
 _PUT_FORCE = """
-update revisions set effective_from = $4, in_force_until = $5, current = $6
+update revisions set effective_from = $4, in_force_until = $5, current = $6, gone_from = $7
 where crate = $1 and document_id = $2 and revision = $3
 """
 _PUT_EMBEDDED = """
@@ -265,7 +265,7 @@ def _ingested(crate: str, fact: Ingested) -> tuple[Any, ...]:
 
 
 def _force(crate: str, key: RevisionKey, held: Force) -> tuple[Any, ...]:
-    return crate, *key, held.effective_from, held.in_force_until, held.current
+    return crate, *key, held.effective_from, held.in_force_until, held.current, held.gone_from
 
 
 def _document(crate: str, state: DocumentState) -> tuple[Any, ...]:

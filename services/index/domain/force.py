@@ -20,12 +20,15 @@ class Force:
         in_force_until: From when on it is superseded or deprecated; `NEVER` where that isn't known.
         position: KNOWLEDGE position that brought the revision.
         current: It is the newest searchable revision of a document that isn't retired.
+        gone_from: From when on its document is retired, so that it is found no more; `NEVER` where it isn't. Rows alone
+            hold it: retired documents are few, and a search that meets one looks further.
     """
 
     effective_from: int
     in_force_until: int = NEVER
     position: int
     current: bool = True
+    gone_from: int = NEVER
 
 
 def instant(moment: datetime) -> int:

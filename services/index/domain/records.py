@@ -238,4 +238,4 @@ class Within:
             case Reach.IN_FORCE:
                 return force.effective_from <= asked.as_of < force.in_force_until
             case Reach.EVERY:
-                return force.effective_from <= asked.as_of
+                return force.effective_from <= asked.as_of < force.gone_from

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from services.index.domain.force import NEVER, Force, instant
-from services.index.domain.living.values import OUT_OF_FORCE, Fact, RevisionKey, State, Timeline, state_at
+from services.index.domain.living.values import OUT_OF_FORCE, RETIRED, Fact, RevisionKey, State, Timeline, state_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +136,16 @@ def force_of(timeline: Timeline) -> Force:
     Returns:
         Its force up to the last stretch out of force that never ends.
     """
-    until = NEVER
+    until = gone = NEVER
     for span in reversed(timeline.spans):
         if span.verdict.state not in OUT_OF_FORCE:
             break
         until = instant(span.start)
-    return Force(effective_from=instant(timeline.effective_at), in_force_until=until, position=timeline.position)
+        if span.verdict.rule == RETIRED:
+            gone = until
+    return Force(
+        effective_from=instant(timeline.effective_at), in_force_until=until, position=timeline.position, gone_from=gone
+    )
 
 
 def has_gap(timeline: Timeline) -> bool:

@@ -34,6 +34,8 @@ DEPRECATES = "deprecates"
 """From a notice to what it names. Not one of the seven: it is read from a title and never shown."""
 
 CERTAIN_PPM = 1_000_000
+RETIRED = "retired"
+"""Rule of what is retired."""
 RevisionKey: TypeAlias = tuple[str, int]
 
 

@@ -112,7 +112,7 @@ class Verdicts:
         reading = revision.reading
         for position, at in node.retirements:
             if position > revision.facts.position and at <= moment:
-                return Verdict(State.DEPRECATED, "retired")
+                return Verdict(State.DEPRECATED, values.RETIRED)
         withdrawn = reading.withdrawn_at
         if withdrawn is not None and withdrawn <= moment and not self._replaced_on(node, withdrawn, moment):
             return Verdict(State.DEPRECATED, "withdrawn", detail=reading.withdrawn_detail)

@@ -31,7 +31,7 @@ class _ReachEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reach.ValueType
     REACH_IN_FORCE: _Reach.ValueType  # 2
     """Those that are effective and neither superseded nor deprecated at the moment."""
     REACH_EVERY: _Reach.ValueType  # 3
-    """Every revision that is effective at the moment, in force or not."""
+    """Every revision that is effective at the moment, in force or not, but for those of retired documents."""
 
 class Reach(_Reach, metaclass=_ReachEnumTypeWrapper):
     """Which revisions a lane may return."""
@@ -43,7 +43,7 @@ REACH_CURRENT: Reach.ValueType  # 1
 REACH_IN_FORCE: Reach.ValueType  # 2
 """Those that are effective and neither superseded nor deprecated at the moment."""
 REACH_EVERY: Reach.ValueType  # 3
-"""Every revision that is effective at the moment, in force or not."""
+"""Every revision that is effective at the moment, in force or not, but for those of retired documents."""
 Global___Reach: _TypeAlias = Reach  # noqa: Y015
 
 class _LivingState:
