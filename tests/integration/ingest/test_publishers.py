@@ -222,3 +222,23 @@ async def test_many_events_about_one_document_at_once_all_succeed(world: World, 
     assert [reply for reply in replies if "error" in reply] == []
     expected = {"put": 31, "retire": 1, "erase": 1}
     assert (await client.get("x")).revision == expected[kind]
+
+
+async def test_times_at_the_calendar_s_ends_are_stored_or_refused(world: World, client: Client) -> None:
+    for number, (given, code) in enumerate(
+        [
+            ("0001-01-01T00:00:00Z", ""),
+            ("9999-12-31T23:59:59.999999Z", ""),
+            ("0001-01-01T00:00:00+14:00", "rejected"),
+            ("9999-12-31T23:59:59-14:00", "rejected"),
+        ]
+    ):
+        # Nothing rests on the publisher's own time.
+        assert "error" not in await submit(world, client.crate, event("put", f"sent-{number}", time=given))
+        reply = await submit(world, client.crate, event("put", f"effective-{number}", effectiveat=given))
+        assert reply.get("error", {}).get("code", "") == code
+        body = f"---\neffective_date: {given}\n---\n\nThe gate opens."
+        put = event("put", f"stated-{number}.md", data=body, datacontenttype="text/markdown")
+        assert "error" not in await submit(world, client.crate, put)
+    listed = await client.stub.ListDocuments(pb.ListDocumentsRequest(crate_id=client.crate))
+    assert len(listed.documents) == 10
