@@ -65,7 +65,7 @@ def ask(
 def search(
     query: Annotated[str, typer.Argument(help="Plain words; no operator is understood.")],
     crate: Crate = DEFAULT_CRATE,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="Results, 1 to 100.")] = 10,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, max=2**32 - 1, help="Results, 1 to 100.")] = 10,
     retrieval: Retrieval = "",
     documents: Annotated[bool, typer.Option("--documents", help="One result per document.")] = False,
     as_of: AsOf = "",

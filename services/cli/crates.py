@@ -90,8 +90,8 @@ def set_settings(
 @jobs.command("set")
 def set_job(
     job: Annotated[str, typer.Argument(help="Job id.")],
-    chunk_size: Annotated[int | None, typer.Option(help="Characters of a chunk.")] = None,
-    chunk_overlap: Annotated[int | None, typer.Option(help="Characters that neighbours share.")] = None,
+    chunk_size: Annotated[int | None, typer.Option(max=2**32 - 1, help="Characters of a chunk.")] = None,
+    chunk_overlap: Annotated[int | None, typer.Option(max=2**32 - 1, help="Characters that neighbours share.")] = None,
     crate: Crate = DEFAULT_CRATE,
     data_dir: DataDir = DEFAULT_DATA_DIR,
     address: Address = "",
@@ -172,7 +172,7 @@ def _value(field: FieldDescriptor, text: str) -> object:
         raise Rejected(f"{field.name} can't be {text!r}: choose true or false")
     if field.type == FieldDescriptor.TYPE_UINT32:
         if text.isdecimal():
-            return int(text)
+            return min(int(text), 2**32 - 1)
         raise Rejected(f"{field.name} can't be {text!r}: give a whole number")
     return text
 

@@ -5,18 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Annotated
 
+import grpc
 import typer
 from affidavit.ingest.v1 import ingest_service_pb2 as pb
 
 from services.cli.client import DEFAULT_CRATE, DEFAULT_DATA_DIR, Address, Client, Crate, DataDir
-from services.cli.output import JsonFlag, as_dict, explained, print_json, print_table, say
+from services.cli.output import (
+    Exit,
+    JsonFlag,
+    as_dict,
+    explained,
+    explanation,
+    fail,
+    print_json,
+    print_table,
+    say,
+    warn,
+)
 from services.kernel.errors import Rejected
 
 app = typer.Typer(
     help="Tasks that were given up: list them, hand them to their role again, or drop them.", no_args_is_help=True
 )
 _PAGE = 500
-Ids = Annotated[list[int] | None, typer.Argument(help="Failures by number, as the list shows them.")]
+# What is told of one failure and says nothing about the others.
+_OF_ONE = (
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.ABORTED,
+    grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.DATA_LOSS,
+)
+# Numbers are positions of the log, which start at 1 and end where JetStream's do.
+_LAST_POSITION = 2**63 - 1
+Ids = Annotated[
+    list[int] | None,
+    typer.Argument(min=1, max=_LAST_POSITION, help="Failures by number, as the list shows them."),
+]
 All = Annotated[bool, typer.Option("--all", help="Every open failure of the crate.")]
 Reply = pb.RetryFailureResponse | pb.DropFailureResponse
 
@@ -106,13 +131,36 @@ def _chosen(client: Client, crate: str, failure_ids: list[int] | None, *, every:
 
 
 def _settle(failure_ids: list[int], one: Callable[[int], Reply], done: str, json_output: bool) -> None:
-    replies = {failure_id: one(failure_id) for failure_id in failure_ids}
+    replies: dict[int, Reply] = {}
+    refused: dict[int, tuple[str, Exit]] = {}
+    for failure_id in dict.fromkeys(failure_ids):
+        try:
+            replies[failure_id] = one(failure_id)
+        except grpc.RpcError as error:
+            if error.code() not in _OF_ONE:
+                # The node is away, or the caller has no grant: the others would fare no better.
+                if replies:
+                    _tell(replies, {}, done, json_output)
+                raise
+            refused[failure_id] = explanation(error)
+    if len(failure_ids) == 1 and refused:
+        ((message, code),) = refused.values()
+        fail(message, code)
+    _tell(replies, refused, done, json_output)
+    if refused:
+        fail(f"{len(refused)} of {len(refused) + len(replies)} failures were not {done}", Exit.PARTIAL)
+
+
+def _tell(replies: dict[int, Reply], refused: dict[int, tuple[str, Exit]], done: str, json_output: bool) -> None:
     if json_output:
-        print_json([{"failure_id": failure_id} | as_dict(reply) for failure_id, reply in replies.items()])
+        settled = [{"failure_id": failure_id} | as_dict(reply) for failure_id, reply in replies.items()]
+        print_json(settled + [{"failure_id": one, "error": message} for one, (message, _) in refused.items()])
         return
     for failure_id, reply in replies.items():
         already = " already" if reply.unchanged else ""
         say(f"failure {failure_id} was{already} {done} at position {reply.position}")
+    for failure_id, (message, _) in refused.items():
+        warn(f"failure {failure_id} was not {done}: {message}")
 
 
 def _state(failure: pb.Failure) -> str:

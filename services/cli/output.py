@@ -84,10 +84,7 @@ def explained() -> Iterator[None]:
         code = next((code for kind, code in _BY_FAILURE if isinstance(error, kind)), Exit.FAULT)
         fail(error.message, code)
     except grpc.RpcError as error:
-        status, details = error.code(), error.details()
-        if status is grpc.StatusCode.UNAVAILABLE and "connect" in (details or ""):
-            details = "affidavit doesn't answer: start it with `affidavit up`, or check --data-dir and --address"
-        fail(details or status.name, _BY_STATUS.get(status, Exit.FAULT))
+        fail(*explanation(error))
     except UnicodeEncodeError as error:
         # Bytes of an argument that are no UTF-8 arrive as lone surrogates, which no message can carry.
         fail(f"'{error.object}' is not UTF-8 text: nothing was sent", Exit.REJECTED)
@@ -98,6 +95,21 @@ def explained() -> Iterator[None]:
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), Exit.FAULT)
     except KeyboardInterrupt:
         fail("interrupted; what was accepted stays accepted", Exit.FAULT)
+
+
+def explanation(error: grpc.RpcError) -> tuple[str, Exit]:
+    """What a failed call is told as.
+
+    Args:
+        error: Of the call.
+
+    Returns:
+        A message for people, and the exit code.
+    """
+    status, details = error.code(), error.details()
+    if status is grpc.StatusCode.UNAVAILABLE and "connect" in (details or ""):
+        details = "affidavit doesn't answer: start it with `affidavit up`, or check --data-dir and --address"
+    return details or status.name, _BY_STATUS.get(status, Exit.FAULT)
 
 
 def fail(message: str, code: Exit) -> NoReturn:

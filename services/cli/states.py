@@ -152,9 +152,9 @@ def read_position(at: int) -> int:
     """Check a log position.
 
     Raises:
-        Rejected: When it is negative.
+        Rejected: When it is negative, or beyond what a log can hold.
     """
-    if at < 0:
+    if not 0 <= at < 2**63:
         raise Rejected(f"--at {at} is no log position: give a cursor of an earlier reply, or 0 for everything known")
     return at
 

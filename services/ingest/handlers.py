@@ -184,8 +184,10 @@ class Projections:
     async def _erase(self, event: Event, message: pb.DocumentErased) -> None:
         # Before the rows say so: a put that follows the erasure writes its pack only after it has read those rows.
         # When tables are built again, later revisions exist already and must stay.
-        last = await self._log.last(crate=event.crate, service=OWN_SERVICE, aggregate=event.aggregate)
-        whole = last is not None and last.position == event.position
+        last = await self._log.last_named(
+            crate=event.crate, service=OWN_SERVICE, aggregate=event.aggregate, name="DocumentIngested"
+        )
+        whole = last is None or last.position < event.position
         await self._sources.erase(event.crate, message.document_id, message.revision, whole=whole)
 
 

@@ -63,7 +63,7 @@ async def wire(context: Context) -> Role:
         journal=journal, tables=tables, sources=sources, preparer=preparer, clock=utc_now, quotas=quotas
     )
     relations = Relations(journal=journal, tables=tables, documents=documents, quotas=quotas, clock=utc_now)
-    scrubber = _scrubber(database, tables, sources)
+    scrubber = _scrubber(database, tables, sources, context.bus)
     embedding = Listener("embedder")
     servicer = IngestServicer(
         crates=_crates(settings, journal, sources),
@@ -149,13 +149,15 @@ def _submissions(
     return SubmitSubject(url=context.bus.url, answer=answer, concurrency=settings.puts_in_flight)
 
 
-def _scrubber(database: Database, tables: PostgresTables, sources: PackSources) -> Scrubber:
+def _scrubber(database: Database, tables: PostgresTables, sources: PackSources, log: LogReader) -> Scrubber:
     async def packs(erasures: Sequence[Erasure]) -> None:
         # A step that was at work during the erasure may have written one since.
         for erasure in erasures:
             await sources.erase(erasure.crate, erasure.document_id, erasure.revision, whole=False)
 
-    return Scrubber(database=database, tables=CONTENT, position=lambda: tables.position(DOCUMENTS), before=packs)
+    return Scrubber(
+        database=database, tables=CONTENT, position=lambda: tables.position(DOCUMENTS), before=packs, log=log
+    )
 
 
 def _projections(tables: PostgresTables, projections: Projections) -> tuple[Projection, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 import asyncpg
@@ -22,6 +23,12 @@ create table if not exists scrubs (
 );
 """
 Session: TypeAlias = "asyncpg.Connection"
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+# How Postgres stores -infinity and infinity.
+_BEFORE_ALL, _AFTER_ALL = -(2**63), 2**63 - 1
 # One lock id for all roles: two processes that start at once must not create the same schema twice.
 _MIGRATION_LOCK = 0x61666669
 
@@ -106,6 +113,7 @@ class Database:
                 max_size=max_connections,
                 server_settings={"search_path": schema},
                 timeout=10,
+                init=_prepare,
                 reset=_keep,
             )
         return cls(pool=pool, schema=schema)
@@ -207,6 +215,31 @@ async def advance(
 
 async def _keep(_connection: asyncpg.Connection) -> None:
     """Save the round trip of a reset after every query: no service sets session state, and asyncpg rolls back itself."""
+
+
+async def _prepare(connection: asyncpg.Connection) -> None:
+    """Read times as aware ones without exception: asyncpg reads infinity, as which it writes the extremes, without zone."""
+    await connection.set_type_codec(
+        "timestamptz", schema="pg_catalog", encoder=_stored_time, decoder=_read_time, format="tuple"
+    )
+
+
+def _stored_time(moment: datetime) -> tuple[int]:
+    if moment.tzinfo is None:
+        raise ValueError("a time without a zone")
+    if moment == _FIRST:
+        return (_BEFORE_ALL,)
+    if moment == _LAST:
+        return (_AFTER_ALL,)
+    return ((moment - _EPOCH) // _MICROSECOND,)
+
+
+def _read_time(stored: tuple[int]) -> datetime:
+    if stored[0] == _BEFORE_ALL:
+        return _FIRST
+    if stored[0] == _AFTER_ALL:
+        return _LAST
+    return _EPOCH + timedelta(microseconds=stored[0])
 
 
 async def _migrate(pool: asyncpg.Pool, schema: str, migrations: Sequence[str]) -> None:

@@ -1,11 +1,15 @@
-"""Whether what an event is about was erased after it: then what can't be found is nobody's failure."""
+"""What the log says of erasures: what can't be found of an erased document is nobody's failure."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from typing import Final, Protocol
 
 from services import topology
-from services.kernel.envelope import Event
+from services.kernel.envelope import Event, check_tokens
+from services.kernel.errors import NotFound, Rejected
+
+_DOCUMENT_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class Lookup(Protocol):
@@ -15,6 +19,13 @@ class Lookup(Protocol):
         self, *, crate: str, service: str, aggregate: str, name: str, stream: str | None = None
     ) -> Event | None:
         """The last event of one kind of an aggregate, or None."""
+
+
+class Aggregates(Lookup, Protocol):
+    """The log, as far as it is asked whether there is a document."""
+
+    async def last(self, *, crate: str, service: str, aggregate: str, stream: str | None = None) -> Event | None:
+        """The last event of an aggregate, or None."""
 
 
 async def erased_since(log: Lookup, event: Event) -> bool:
@@ -34,3 +45,50 @@ async def erased_since(log: Lookup, event: Event) -> bool:
     service, name = topology.ERASURE
     erased = await log.last_named(crate=event.crate, service=service, aggregate=event.aggregate, name=name)
     return erased is not None and erased.position > event.position
+
+
+def check_document_id(value: str) -> None:
+    """Check that a request names a document.
+
+    Args:
+        value: Document id.
+
+    Raises:
+        Rejected: When it is empty.
+        NotFound: When it has not the form of one, so that there is no such document.
+    """
+    if not value:
+        raise Rejected("document_id is empty: name the document that was erased")
+    if not _DOCUMENT_ID.fullmatch(value):
+        raise NotFound(f"document {value[:80]!r} does not exist: a document_id is 32 hex digits")
+
+
+async def erased_at(log: Aggregates, crate: str, document_id: str) -> int:
+    """Where the log has a document's last erasure.
+
+    Args:
+        log: Log.
+        crate: Crate.
+        document_id: As a caller gave it.
+
+    Returns:
+        Its position, 0 when the document was never erased.
+
+    Raises:
+        Rejected: When the id is empty.
+        NotFound: When there is no such crate or document.
+        Corrupt: When its erasure can't be read.
+        Unavailable: When the log doesn't answer.
+    """
+    check_document_id(document_id)
+    try:
+        check_tokens(crate)
+    except ValueError as error:
+        raise NotFound(f"crate {crate[:64]!r} does not exist: see `affidavit crate list`") from error
+    service, name = topology.ERASURE
+    erased = await log.last_named(crate=crate, service=service, aggregate=document_id, name=name)
+    if erased is not None:
+        return erased.position
+    if await log.last(crate=crate, service=service, aggregate=document_id) is None:
+        raise NotFound(f"document {document_id} does not exist in crate {crate}: see the list of documents")
+    return 0

@@ -1,15 +1,50 @@
-"""What no request may hold, whatever it asks for: enum numbers that stand for nothing."""
+"""What no request may hold, whatever it asks for: enum numbers that stand for nothing, times that are none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.kernel.errors import Rejected
+
+_FIRST_S: Final = -62_135_596_800
+_LAST_S: Final = 253_402_300_799
+_SECOND_NS: Final = 1_000_000_000
+
+
+def check(request: Message) -> None:
+    """Refuse what no request may hold.
+
+    Args:
+        request: Any message; those within it are looked at too.
+
+    Raises:
+        Rejected: Naming the field and what may stand there.
+    """
+    check_enums(request)
+    check_times(request)
+
+
+def check_times(request: Message) -> None:
+    """Refuse a time outside of the years 1 to 9999, or whose nanoseconds are more than a second.
+
+    Args:
+        request: Any message; those within it are looked at too.
+
+    Raises:
+        Rejected: Naming the field.
+    """
+    for path, stamp in _times(request, ""):
+        if not (_FIRST_S <= stamp.seconds <= _LAST_S and 0 <= stamp.nanos < _SECOND_NS):
+            raise Rejected(
+                f"{path} isn't a time between the years 1 and 9999: send seconds since 1970 and nanos of 0 to "
+                f"{_SECOND_NS - 1}"
+            )
 
 
 def check_enums(request: Message) -> None:
@@ -21,7 +56,7 @@ def check_enums(request: Message) -> None:
     Raises:
         Rejected: Naming the field and what may stand there.
     """
-    if not _has_enums(request.DESCRIPTOR):
+    if not _has(request.DESCRIPTOR, _is_enum):
         return
     for path, field, enum, number in _values(request, ""):
         allowed = [value.name for value in enum.values if value.number]
@@ -41,22 +76,45 @@ def _values(message: Message, before: str) -> Iterator[tuple[str, FieldDescripto
         if field.enum_type is not None:
             for item in items:
                 yield path, field, field.enum_type, item
-        elif field.message_type is not None and _has_enums(field.message_type):
+        elif field.message_type is not None and _has(field.message_type, _is_enum):
             for item in items:
                 yield from _values(item, f"{path}.")
 
 
+def _times(message: Message, before: str) -> Iterator[tuple[str, Timestamp]]:
+    """Times that are set, with their paths."""
+    if not _has(message.DESCRIPTOR, _is_time):
+        return
+    for field, value in message.ListFields():
+        if field.message_type is None or field.message_type.GetOptions().map_entry:
+            continue
+        items: Any = value if field.is_repeated else (value,)
+        for item in items:
+            if isinstance(item, Timestamp):
+                yield f"{before}{field.name}", item
+            else:
+                yield from _times(item, f"{before}{field.name}.")
+
+
+def _is_time(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.full_name == Timestamp.DESCRIPTOR.full_name
+
+
+def _is_enum(field: FieldDescriptor) -> bool:
+    return field.enum_type is not None
+
+
 @cache
-def _has_enums(descriptor: Descriptor) -> bool:
-    """Whether a message or one within it has an enum field: most have none, and aren't looked at."""
+def _has(descriptor: Descriptor, wanted: Callable[[FieldDescriptor], bool]) -> bool:
+    """Whether a message or one within it has such a field: most have none, and aren't looked at."""
     seen, waiting = set(), [descriptor]
     while waiting:
         here = waiting.pop()
         seen.add(here.full_name)
         for field in here.fields:
-            if field.enum_type is not None:
+            if wanted(field):
                 return True
-            # Entries of a map aren't messages of their own, and none of ours holds an enum.
+            # Entries of a map aren't messages of their own, and none of ours holds an enum or a time.
             entry = field.message_type is not None and field.message_type.GetOptions().map_entry
             if field.message_type is not None and not entry and field.message_type.full_name not in seen:
                 waiting.append(field.message_type)

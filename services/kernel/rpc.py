@@ -47,7 +47,7 @@ class Servicer:
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
-    """Checks grant and enums of every call and turns Failures into statuses."""
+    """Checks grant, enums and times of every call and turns Failures into statuses."""
 
     def __init__(self, *, grants: Grants) -> None:
         self._grants = grants
@@ -128,7 +128,7 @@ class _Guard:
                     f"a later message names another crate than the first one, {crate}: name the same, or none"
                 )
             else:
-                requests.check_enums(request)
+                requests.check(request)
             yield request
 
     async def _check(self, request: Any, context: Call) -> None:
@@ -137,7 +137,7 @@ class _Guard:
             await self._grants.admit_unscoped(shown, self._method)
         else:
             await self._grants.admit(shown, self._method, _crate(request), creates=self._method in _CREATES)
-        requests.check_enums(request)
+        requests.check(request)
 
 
 def _credentials(context: Call) -> Credentials:

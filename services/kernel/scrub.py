@@ -15,7 +15,9 @@ from dataclasses import dataclass
 
 import asyncpg
 
+from services.kernel import erasures
 from services.kernel.db import DATABASE_FAULTS, Database, answering
+from services.kernel.erasures import Aggregates
 from services.kernel.errors import Failure, Unavailable
 
 _log = logging.getLogger("affidavit.scrub")
@@ -121,6 +123,7 @@ class Scrubber:
         tables: Sequence[str],
         position: Callable[[], Awaitable[int]],
         before: Callable[[Sequence[Erasure]], Awaitable[None]],
+        log: Aggregates | None = None,
     ) -> None:
         """Keep what is scrubbed.
 
@@ -129,11 +132,13 @@ class Scrubber:
             tables: Tables of it that hold content.
             position: KNOWLEDGE position that the rows have applied.
             before: Removes what else the role keeps of erased documents. It may be called again for the same ones.
+            log: Tells which documents there are and were erased; without it an unknown one isn't told apart.
         """
         self._database = database
         self._tables = tables
         self._position = position
         self._before = before
+        self._log = log
         self._waiting = asyncio.Event()
         self._rests_until = 0.0
         self.problem = ""
@@ -164,14 +169,23 @@ class Scrubber:
         Args:
             crate: Crate.
             document_id: Document.
-            position: KNOWLEDGE position of its erasure.
+            position: KNOWLEDGE position of its erasure, 0 for its last one.
 
         Returns:
-            How far it is.
+            How far it is; not gone when the document was never erased.
 
         Raises:
-            Unavailable: When the tables don't answer.
+            Rejected: When no document is named.
+            NotFound: When there is no such document.
+            Unavailable: When tables or log don't answer.
         """
+        if self._log is None:
+            erasures.check_document_id(document_id)
+        else:
+            erased_at = await erasures.erased_at(self._log, crate, document_id)
+            if not erased_at:
+                return Standing(gone=False)
+            position = max(position, erased_at)
         with answering():
             applied = await self._position()
             pending = await self._pending()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from affidavit.verify import Exit, verify_bundle
 
 from services import topology
+from services.kernel import erasures
 from services.kernel.bus import Bus
 from services.kernel.errors import Corrupt, NotFound, Rejected, Unavailable
 from services.receipt.codec import opening
@@ -80,13 +81,24 @@ class Archive:
             settled = await self._tables.receipt(crate, row.head.receipt_id, settled=True)
             return await self._open_settled(settled or row)
 
-    async def erased(self, position: int) -> bool:
-        """Tell whether what receipts disclose is deleted of every document that was erased up to a position.
+    async def erased(self, crate: str, document_id: str, position: int) -> bool:
+        """Tell whether what receipts disclose of an erased document is deleted.
 
         Args:
-            position: In KNOWLEDGE.
+            crate: Crate.
+            document_id: Document.
+            position: KNOWLEDGE position of its erasure, 0 for its last one.
+
+        Returns:
+            False as well when the document was never erased.
+
+        Raises:
+            Rejected: When no document is named.
+            NotFound: When there is no such document.
+            Unavailable: When log or tables don't answer.
         """
-        return await self._erased() >= position
+        erased_at = await erasures.erased_at(self._log, crate, document_id)
+        return erased_at > 0 and await self._erased() >= max(position, erased_at)
 
     async def verify(self, crate: str, bundle: bytes) -> tuple[bool, str]:
         """Verify a bundle with this server's own key, its parent taken from the tables.

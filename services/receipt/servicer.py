@@ -35,7 +35,9 @@ class ReceiptServicer(pb_grpc.ReceiptServiceServicer):
 
     async def GetErasure(self, request: pb.GetErasureRequest, _context: Call) -> pb.GetErasureResponse:
         """Tell whether what receipts disclose of an erased document is off the disk."""
-        return pb.GetErasureResponse(gone=await self._archive.erased(request.position))
+        return pb.GetErasureResponse(
+            gone=await self._archive.erased(request.crate_id, request.document_id, request.position)
+        )
 
     async def VerifyReceipt(self, request: pb.VerifyReceiptRequest, _context: Call) -> pb.VerifyReceiptResponse:
         """Verify a bundle with the server's own key."""

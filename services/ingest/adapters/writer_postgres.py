@@ -8,7 +8,7 @@ from typing import Any, Final
 from asyncpg.pool import PoolConnectionProxy
 
 from services.ingest.adapters import rows_postgres as rows
-from services.ingest.domain.documents import Status
+from services.ingest.domain.documents import PutOutcome, Status
 from services.ingest.domain.lifecycle import (
     DocumentFact,
     DocumentState,
@@ -20,6 +20,7 @@ from services.ingest.domain.lifecycle import (
     Retired,
     RevisionState,
     Settled,
+    Unchanged,
     fold,
 )
 from services.ingest.domain.providers import ProviderRole
@@ -269,6 +270,15 @@ def _submissions(facts: Iterable[Fact]) -> Iterable[tuple[object, ...]]:
     for fact in facts:
         if isinstance(fact, Stated) and fact.submission:
             yield (fact.crate_id, fact.submission, fact.document_id, 0, fact.outcome, fact.position)
+        if isinstance(fact, Unchanged) and fact.submission:
+            yield (
+                fact.crate_id,
+                fact.submission,
+                fact.document_id,
+                fact.revision,
+                PutOutcome.UNCHANGED,
+                fact.holds,
+            )
         if not isinstance(fact, Ingested | Retired | Erased) or not fact.submission:
             continue
         ended = Status.RETIRED if isinstance(fact, Retired) else Status.ERASED

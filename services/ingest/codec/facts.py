@@ -11,7 +11,6 @@ from affidavit.event.v1 import envelope_pb2
 from affidavit.index.v1.index_events_pb2 import RevisionIndexed
 from affidavit.ingest.v1 import ingest_events_pb2 as pb
 
-from services import topology
 from services.ingest.codec import configuration
 from services.ingest.codec.configuration import moment, timestamp
 from services.ingest.domain.chunking import ChunkSettings
@@ -26,6 +25,7 @@ from services.ingest.domain.lifecycle import (
     Ingested,
     Retired,
     Settled,
+    Unchanged,
 )
 from services.ingest.domain.refusals import Refused
 from services.ingest.domain.relations import Edge, RelationOutcome, RelationType
@@ -37,7 +37,6 @@ CRATE_AGGREGATE: Final = "crate"
 CLOCK_AGGREGATE: Final = "clock"
 DECLARED: Final = "declared"
 _JOB_PREFIX: Final = "job-"
-_FAILURE_PREFIX: Final = "failure-"
 KNOWLEDGE_EVENTS: Final = (
     "CrateConfigured",
     "JobConfigured",
@@ -45,6 +44,7 @@ KNOWLEDGE_EVENTS: Final = (
     "DocumentRetired",
     "DocumentErased",
     "RelationDeclared",
+    "SubmissionUnchanged",
     "DocumentChunked",
     "RecordsEmbedded",
     "TaskFailed",
@@ -182,6 +182,23 @@ def relation_declared(edge: Edge, now: datetime) -> pb.RelationDeclared:
     )
 
 
+def submission_unchanged(document_id: str, revision: int, position: int, now: datetime) -> pb.SubmissionUnchanged:
+    """Write that a publisher's event changed nothing.
+
+    Args:
+        document_id: Document; of a relation its source.
+        revision: Current revision of the document, 0 for a relation.
+        position: Of the fact that held already.
+        now: Aware, UTC.
+
+    Returns:
+        The event's body.
+    """
+    return pb.SubmissionUnchanged(
+        document_id=document_id, revision=revision, position=position, answered_at=timestamp(now)
+    )
+
+
 def edge(message: pb.RelationDeclared) -> Edge | None:
     """Read a statement about a relation; None when it is of a type that this release doesn't know."""
     if message.type not in list(RelationType):
@@ -207,13 +224,35 @@ def _configured(event: Event, message: pb.CrateConfigured | pb.JobConfigured) ->
     return job_row(event.crate, event.position, message)
 
 
-def _stated(event: Event, message: pb.RelationDeclared) -> Stated:
+def _stated(event: Event, message: pb.RelationDeclared | pb.SubmissionUnchanged) -> Stated | Unchanged:
+    if isinstance(message, pb.SubmissionUnchanged):
+        return _unchanged(event, message)
     return Stated(
         crate_id=event.crate,
         document_id=message.source_document_id,
         position=event.position,
         outcome=RelationOutcome.WITHDRAWN if message.withdrawn else RelationOutcome.DECLARED,
         submission=submission_of(event.key),
+    )
+
+
+def _unchanged(event: Event, message: pb.SubmissionUnchanged) -> Stated | Unchanged:
+    submission = submission_of(event.key)
+    if event.aggregate != message.document_id:
+        return Stated(
+            crate_id=event.crate,
+            document_id=message.document_id,
+            position=message.position,
+            outcome=RelationOutcome.UNCHANGED,
+            submission=submission,
+        )
+    return Unchanged(
+        crate_id=event.crate,
+        document_id=message.document_id,
+        position=event.position,
+        revision=message.revision,
+        holds=message.position,
+        submission=submission,
     )
 
 
@@ -254,7 +293,7 @@ def fact(event: Event, manifest: Manifest | None = None) -> Fact:
             return _ingested(event, message, manifest)
         case pb.CrateConfigured() | pb.JobConfigured() as message:
             return _configured(event, message)
-        case pb.RelationDeclared() as message:
+        case pb.RelationDeclared() | pb.SubmissionUnchanged() as message:
             return _stated(event, message)
         case pb.DocumentRetired() | pb.DocumentErased() as message:
             return _ended(event, message)
@@ -339,62 +378,4 @@ def _task(
         state=FailureState.RETRIED if retried else FailureState.DROPPED,
         settled_at=event.time,
         event_position=message.position if isinstance(message, envelope_pb2.TaskRetried) else 0,
-    )
-
-
-def failure_aggregate(failure_id: int) -> str:
-    """Aggregate of what becomes of a failure: not its document's, whose writers expect only each other."""
-    return f"{_FAILURE_PREFIX}{failure_id}"
-
-
-def task_retried(failed: Failed, now: datetime) -> envelope_pb2.TaskRetried:
-    """Write that a task is handed to its role again."""
-    return envelope_pb2.TaskRetried(
-        failure_id=failed.position,
-        service=failed.service,
-        stream=failed.stream,
-        position=failed.event_position,
-        document_id=failed.document_id,
-        revision=failed.revision,
-        retried_at=timestamp(now),
-    )
-
-
-def task_dropped(failed: Failed, now: datetime) -> envelope_pb2.TaskDropped:
-    """Write that a task isn't wanted any more."""
-    return envelope_pb2.TaskDropped(
-        failure_id=failed.position,
-        service=failed.service,
-        document_id=failed.document_id,
-        revision=failed.revision,
-        dropped_at=timestamp(now),
-    )
-
-
-def pack_lost(
-    document_id: str, revision: int, *, position: int, code: str, reason: str, now: datetime
-) -> envelope_pb2.TaskFailed:
-    """Write that the source pack of a revision was found gone or damaged.
-
-    Args:
-        document_id: Document.
-        revision: Revision.
-        position: Of its DocumentIngested.
-        code: Outcome, "corrupt" or "not_found".
-        reason: What was found and what to do.
-        now: Aware, UTC.
-
-    Returns:
-        The event's body.
-    """
-    return envelope_pb2.TaskFailed(
-        service=OWN_SERVICE,
-        stream=topology.KNOWLEDGE,
-        position=position,
-        document_id=document_id,
-        revision=revision,
-        code=code,
-        reason=reason,
-        attempts=1,
-        failed_at=timestamp(now),
     )

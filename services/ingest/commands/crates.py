@@ -131,6 +131,10 @@ class Crates:
         """
         with outcomes():
             settings.job_id(job_id)
+        async with self._journal.writing(crate_id, facts.job_aggregate(job_id)):
+            return await self._put_job_in_turn(crate_id, job_id, patch)
+
+    async def _put_job_in_turn(self, crate_id: str, job_id: str, patch: ChunkPatch) -> tuple[JobRow, tuple[str, ...]]:
         aggregate = facts.job_aggregate(job_id)
         for _ in range(ATTEMPTS):
             expected = await self._expected(crate_id, aggregate)
@@ -160,6 +164,10 @@ class Crates:
         raise contended(f"job {job_id} of crate {crate_id}")
 
     async def _change(self, crate_id: str, change: Change) -> int:
+        async with self._journal.writing(crate_id, CRATE_AGGREGATE):
+            return await self._change_in_turn(crate_id, change)
+
+    async def _change_in_turn(self, crate_id: str, change: Change) -> int:
         for _ in range(ATTEMPTS):
             expected = await self._expected(crate_id, CRATE_AGGREGATE)
             held = await self._read_crate(crate_id)

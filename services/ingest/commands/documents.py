@@ -141,7 +141,8 @@ class Documents:
                 digest=documents.content_digest(manifest, documents.declared(manifest, checked.effective_at)),
                 effective_at=checked.effective_at or stated,
             )
-            return await self._decide(put, state)
+            async with self._journal.writing(crate_id, document_id) as waited:
+                return await self._decide(put, None if waited else state)
 
     async def retire(self, crate_id: str, document_id: str, name: str, submission: str = "") -> EndResult:
         """Put a document out of force; its history stays.
@@ -166,8 +167,12 @@ class Documents:
         """Delete all content of a document for good, see `retire`."""
         return await self._end(crate_id, document_id, name, submission, erases=True)
 
-    async def _decide(self, put: _Put, state: PutState) -> PutResult:
+    async def _decide(self, put: _Put, read: PutState | None) -> PutResult:
         for _ in range(ATTEMPTS):
+            state = read or await self._state(put.crate_id, put.document_id, put.header.job_id, put.submission)
+            read = None
+            if state.submitted is not None:
+                return _repeated(state.submitted)
             chunking, notices = _chunking(put.header, state)
             decision = documents.decide_put(state.held, digest=put.digest, chunking=chunking)
             if decision.outcome is PutOutcome.UNCHANGED and not await self._intact(put, state.held):
@@ -178,7 +183,7 @@ class Documents:
                 async with self._quotas.room(put.crate_id, _adds(put, state.held, decision)) as room:
                     position = await self._record_put(put, state.held, decision, chunking)
                     room.taken = position is not None
-            elif not await self._knows(put.crate_id, put.document_id, state.held):
+            elif state.held is None or not await self._holds(put.crate_id, state.held, put.submission):
                 position = None
             if position is not None:
                 return PutResult(
@@ -189,9 +194,6 @@ class Documents:
                     notices=(*put.manifest.notices, *notices),
                 )
             await self._journal.catch_up(put.crate_id, put.document_id)
-            state = await self._state(put.crate_id, put.document_id, put.header.job_id, put.submission)
-            if state.submitted is not None:
-                return _repeated(state.submitted)
         raise contended(f"document {put.header.source_id!r}")
 
     async def _intact(self, put: _Put, held: Held | None) -> bool:
@@ -229,40 +231,52 @@ class Documents:
         return await self._record(put.crate_id, put.document_id, message, key, decision.expected)
 
     async def _end(self, crate_id: str, document_id: str, name: str, submission: str, *, erases: bool) -> EndResult:
-        decide = documents.decide_erase if erases else documents.decide_retire
-        for _ in range(ATTEMPTS):
-            state = await self._state(crate_id, document_id, "", submission)
-            done = state.submitted
-            if done is not None:
-                return EndResult(
-                    document_id=done.document_id,
-                    revision=done.revision,
-                    position=done.position,
-                    unchanged=True,
-                    repeats=done.outcome,
-                )
-            if not await self._knows(crate_id, document_id, state.held):
+        async with self._journal.writing(crate_id, document_id):
+            for _ in range(ATTEMPTS):
+                state = await self._state(crate_id, document_id, "", submission)
+                if state.submitted is not None:
+                    return _ended_before(state.submitted)
+                if await self._knows(crate_id, document_id, state.held):
+                    result = await self._try_end(crate_id, document_id, name, state.held, submission, erases=erases)
+                    if result is not None:
+                        return result
                 await self._journal.catch_up(crate_id, document_id)
-                continue
-            with outcomes():
-                decision = decide(state.held, name)
-            if decision.unchanged and state.held is not None:
-                return EndResult(
-                    document_id=document_id,
-                    revision=decision.revision,
-                    position=state.held.position,
-                    unchanged=True,
-                )
+        raise contended(f"document {name!r}")
+
+    async def _try_end(
+        self, crate_id: str, document_id: str, name: str, held: Held | None, submission: str, *, erases: bool
+    ) -> EndResult | None:
+        """Retire or erase; None when it has to be decided again."""
+        decide = documents.decide_erase if erases else documents.decide_retire
+        with outcomes():
+            decision = decide(held, name)
+        position: int | None
+        if decision.unchanged and held is not None:
+            position = held.position if await self._holds(crate_id, held, submission) else None
+        else:
             write = facts.document_erased if erases else facts.document_retired
             message = write(document_id, decision.revision, self._clock())
             key = documents.fact_key(document_id, decision.revision, message.DESCRIPTOR.name, submission=submission)
             position = await self._record(crate_id, document_id, message, key, decision.expected)
-            if position is not None:
-                return EndResult(
-                    document_id=document_id, revision=decision.revision, position=position, unchanged=False
-                )
-            await self._journal.catch_up(crate_id, document_id)
-        raise contended(f"document {name!r}")
+        if position is None:
+            return None
+        return EndResult(
+            document_id=document_id, revision=decision.revision, position=position, unchanged=decision.unchanged
+        )
+
+    async def _holds(self, crate_id: str, held: Held, submission: str) -> bool:
+        """Whether what a document is in the tables holds in the log; a publisher's event that it answers is recorded.
+
+        Without a fact, the same event delivered again later would be carried out on whatever the document is by then.
+        The fact is the document's own: nothing can come in between the decision and it.
+        """
+        if not submission:
+            return await self._knows(crate_id, held.document_id, held)
+        message = facts.submission_unchanged(held.document_id, held.revision, held.position, self._clock())
+        key = documents.fact_key(
+            held.document_id, held.revision, message.DESCRIPTOR.name, str(held.sequence), submission
+        )
+        return await self._record(crate_id, held.document_id, message, key, held.sequence) is not None
 
     async def _record(self, crate_id: str, document_id: str, message: Message, key: str, expected: int) -> int | None:
         position = await self._journal.record(
@@ -319,6 +333,16 @@ def _repeated(done: Submitted) -> PutResult:
         outcome=done.outcome,
         position=done.position,
         repeats=True,
+    )
+
+
+def _ended_before(done: Submitted) -> EndResult:
+    return EndResult(
+        document_id=done.document_id,
+        revision=done.revision,
+        position=done.position,
+        unchanged=True,
+        repeats=done.outcome,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from google.protobuf.message import Message
 
-from services.ingest.codec import facts
+from services.ingest.codec import settlements
 from services.ingest.codec.facts import OWN_SERVICE
 from services.ingest.commands.log import ATTEMPTS, Decided, Journal, contended
 from services.ingest.domain.documents import Status
@@ -52,7 +52,7 @@ class Failures:
             Conflict: When the failure was dropped.
             Unavailable: When log, packs or tables don't answer.
         """
-        return await self._settle(crate_id, failure_id, FailureState.RETRIED, facts.task_retried)
+        return await self._settle(crate_id, failure_id, FailureState.RETRIED, settlements.task_retried)
 
     async def drop(self, crate_id: str, failure_id: int) -> EndResult:
         """Say that a task isn't wanted any more; its document keeps its status.
@@ -69,7 +69,7 @@ class Failures:
             Conflict: When the failure was retried.
             Unavailable: When log or tables don't answer.
         """
-        return await self._settle(crate_id, failure_id, FailureState.DROPPED, facts.task_dropped)
+        return await self._settle(crate_id, failure_id, FailureState.DROPPED, settlements.task_dropped)
 
     async def report(self, crate_id: str, view: DocumentView, revision: RevisionState, error: Failure) -> None:
         """Record that the source pack of a revision was found gone or damaged, unless that is known or expected.
@@ -86,7 +86,7 @@ class Failures:
         now = await self._tables.document(crate_id, view.document_id)
         if now is None or now.status in (Status.ERASED, Status.FAILED) or revision.revision not in _numbers(now):
             return
-        message = facts.pack_lost(
+        message = settlements.pack_lost(
             view.document_id,
             revision.revision,
             position=revision.position,
@@ -99,7 +99,7 @@ class Failures:
         await self._journal.read_back(f"the loss of a pack of document {view.document_id}", appended.position)
 
     async def _settle(self, crate_id: str, failure_id: int, wanted: FailureState, write: Write) -> EndResult:
-        aggregate = facts.failure_aggregate(failure_id)
+        aggregate = settlements.failure_aggregate(failure_id)
         for _ in range(ATTEMPTS):
             view = await self._tables.failure(crate_id, failure_id)
             if view is None:

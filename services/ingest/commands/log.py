@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from google.protobuf.message import Message
 
@@ -10,7 +14,8 @@ from services.ingest.codec.facts import OWN_SERVICE
 from services.ingest.ports import Applied, Log
 from services.kernel.errors import Conflict, Unavailable
 
-ATTEMPTS = 8
+# Writers of one process take turns, see `Journal.writing`: what is lost here is lost to other processes.
+ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,25 @@ class Journal:
     def __init__(self, *, log: Log, applied: Applied) -> None:
         self.log = log
         self._applied = applied
+        self._writing: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def writing(self, crate_id: str, aggregate: str) -> AsyncIterator[bool]:
+        """Take turns with this process's other writers of an aggregate, first come, first served.
+
+        What a writer means doesn't depend on how many others there are: without turns, most of them would be refused.
+
+        Args:
+            crate_id: Crate.
+            aggregate: What is decided about.
+
+        Yields:
+            Whether others were before: what was read of the aggregate is old then.
+        """
+        lock = self._writing.setdefault((crate_id, aggregate), asyncio.Lock())
+        waited = lock.locked()
+        async with lock:
+            yield waited
 
     async def record(self, decided: Decided) -> int | None:
         """Append an event unless its aggregate has moved on.

@@ -17,6 +17,7 @@ from services.ingest.domain import relations
 from services.ingest.domain.documents import fact_key
 from services.ingest.domain.relations import Edge, End, RelationOutcome, RelationResult, Statement
 from services.ingest.ports import Tables
+from services.kernel.envelope import Event
 from services.kernel.errors import NotFound
 
 
@@ -74,22 +75,36 @@ class Relations:
             with outcomes():
                 edge = relations.edge(wanted, source, target)
             aggregate = await self._documents.relation_id(crate_id, edge)
-            for _ in range(ATTEMPTS):
-                repeated = await self._repeated(crate_id, submission)
-                result = repeated or await self._attempt(crate_id, aggregate, edge, submission)
-                if result is not None:
-                    return result
-                await self._journal.catch_up(crate_id, aggregate)
+            async with self._journal.writing(crate_id, aggregate):
+                for _ in range(ATTEMPTS):
+                    last = await self._journal.log.last(crate=crate_id, service=OWN_SERVICE, aggregate=aggregate)
+                    repeated = await self._repeated(crate_id, submission, last)
+                    result = repeated or await self._attempt(crate_id, aggregate, edge, submission, last)
+                    if result is not None:
+                        return result
+                    await self._journal.catch_up(crate_id, aggregate)
         raise contended(f"the relation {edge.source} {edge.type} {edge.target}")
 
-    async def _attempt(self, crate_id: str, aggregate: str, wanted: Edge, submission: str) -> RelationResult | None:
-        last = await self._journal.log.last(crate=crate_id, service=OWN_SERVICE, aggregate=aggregate)
-        held = facts.edge(last.message) if last and isinstance(last.message, pb.RelationDeclared) else None
+    async def _attempt(
+        self, crate_id: str, aggregate: str, wanted: Edge, submission: str, last: Event | None
+    ) -> RelationResult | None:
+        stated = last
+        if last and not isinstance(last.message, pb.RelationDeclared):
+            # What publishers' events that changed nothing left behind it.
+            stated = await self._journal.log.last_named(
+                crate=crate_id, service=OWN_SERVICE, aggregate=aggregate, name=pb.RelationDeclared.DESCRIPTOR.name
+            )
+        held = facts.edge(stated.message) if stated and isinstance(stated.message, pb.RelationDeclared) else None
         with outcomes():
             edge = relations.decide(held, wanted)
         expected = last.position if last else 0
         if edge is None:
-            return RelationResult(wanted.source, wanted.target, expected, RelationOutcome.UNCHANGED)
+            holds = stated.position if stated else 0
+            if submission and not await self._note(
+                crate_id, aggregate, wanted.source, holds, expected, submission=submission
+            ):
+                return None
+            return RelationResult(wanted.source, wanted.target, holds, RelationOutcome.UNCHANGED)
         position = await self._journal.record(
             Decided(
                 crate_id=crate_id,
@@ -106,9 +121,25 @@ class Relations:
         outcome = RelationOutcome.WITHDRAWN if edge.withdrawn else RelationOutcome.DECLARED
         return RelationResult(edge.source, edge.target, position, outcome)
 
-    async def _repeated(self, crate_id: str, submission: str) -> RelationResult | None:
+    async def _note(
+        self, crate_id: str, aggregate: str, source: str, holds: int, expected: int, *, submission: str
+    ) -> bool:
+        """Record that a publisher's event changed nothing, see `Documents`; False when it has to be decided again."""
+        message = facts.submission_unchanged(source, 0, holds, self._clock())
+        key = fact_key(aggregate, expected, message.DESCRIPTOR.name, submission=submission)
+        position = await self._journal.record(
+            Decided(crate_id=crate_id, aggregate=aggregate, message=message, key=key, expected=expected)
+        )
+        if position is not None:
+            await self._journal.read_back(f"the relation {aggregate}", position)
+        return position is not None
+
+    async def _repeated(self, crate_id: str, submission: str, last: Event | None) -> RelationResult | None:
         if not submission:
             return None
+        if last is not None:
+            # The tables have to know what the decision rests on: this very event may be among it.
+            await self._journal.read_back(f"{last.name} of {last.aggregate}", last.position)
         state = await self._tables.put_state(crate_id, "", "", submission)
         done = state.submitted if state else None
         if done is None:

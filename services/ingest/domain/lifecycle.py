@@ -69,6 +69,18 @@ class Erased:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unchanged:
+    """SubmissionUnchanged of a document; `holds` is the position of the fact that held already."""
+
+    crate_id: str
+    document_id: str
+    position: int
+    revision: int
+    holds: int
+    submission: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chunked:
     """DocumentChunked."""
 
@@ -159,7 +171,7 @@ class Settled:
     event_position: int = 0
 
 
-DocumentFact = Ingested | Retired | Erased | Chunked | Embedded | Failed | Settled | Indexed
+DocumentFact = Ingested | Retired | Erased | Unchanged | Chunked | Embedded | Failed | Settled | Indexed
 # A pack that its readers found gone or damaged is a failure even where the revision had become searchable before.
 _READERS: Final = ("ingest", "index")
 _LOST: Final = ("corrupt", "not_found")
@@ -260,7 +272,7 @@ def evolve(state: DocumentState, fact: DocumentFact) -> DocumentState:
     match fact:
         case Ingested():
             return _ingested(state, fact)
-        case Retired() | Erased():
+        case Retired() | Erased() | Unchanged():
             return _ended(state, fact)
         case Failed():
             return _failed(state, fact)
@@ -322,10 +334,12 @@ def _ingested(state: DocumentState, fact: Ingested) -> DocumentState:
     return _touch(moved, fact.revision)
 
 
-def _ended(state: DocumentState, fact: Retired | Erased) -> DocumentState:
+def _ended(state: DocumentState, fact: Retired | Erased | Unchanged) -> DocumentState:
     if fact.position < state.sequence:
         # Handed over again after the document had moved on.
         return state
+    if isinstance(fact, Unchanged):
+        return replace(state, sequence=fact.position)
     if isinstance(fact, Retired):
         return replace(state, ended=Status.RETIRED, sequence=fact.position, position=fact.position)
     return replace(

@@ -106,7 +106,7 @@ def _period(match: regex.Match[str]) -> tuple[datetime, datetime] | None:
     """First instant of the period and the first one after it."""
     try:
         return _named_period(match)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

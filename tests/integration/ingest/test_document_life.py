@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import pytest
 from affidavit.ingest.v1 import ingest_service_pb2 as pb
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.ingest.adapters.tables_postgres import PostgresTables
 from services.kernel.blobs import blob_names
@@ -289,3 +290,33 @@ async def test_a_lost_pack_is_corrupt_or_missing_and_says_so(client: Client, nod
     with pytest.raises(grpc.aio.AioRpcError) as failure:
         _ = [reply async for reply in client.stub.ReadDocument(request)]
     assert failure.value.code() is grpc.StatusCode.DATA_LOSS
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [Timestamp(seconds=-62_135_596_800), Timestamp(seconds=253_402_300_799, nanos=999_999_999)],
+)
+async def test_the_first_and_the_last_time_can_be_read_again(client: Client, stamp: Timestamp) -> None:
+    await client.put("edge", TEXT, effective_at=stamp)
+    shown = (await client.get("edge")).revisions[0].effective_at
+    assert shown.seconds == stamp.seconds
+    listed = await client.stub.ListDocuments(pb.ListDocumentsRequest(crate_id=client.crate))
+    assert listed.documents[0].revisions[0].effective_at == shown
+    again = await client.put("edge", TEXT, effective_at=stamp)
+    assert again.outcome == pb.PUT_OUTCOME_UNCHANGED
+    assert (await client.put("edge", TEXT + b" More.")).revision == 2
+
+
+async def test_the_erasure_of_a_document_that_there_isn_t(client: Client) -> None:
+    live = (await client.put("live", TEXT)).document_id
+    request = pb.GetErasureRequest(crate_id=client.crate, document_id=live)
+    assert not (await client.stub.GetErasure(request)).gone
+    for document_id, code in (
+        ("", grpc.StatusCode.INVALID_ARGUMENT),
+        ("nobody", grpc.StatusCode.NOT_FOUND),
+        ("a.>", grpc.StatusCode.NOT_FOUND),
+        ("0" * 32, grpc.StatusCode.NOT_FOUND),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await client.stub.GetErasure(pb.GetErasureRequest(crate_id=client.crate, document_id=document_id))
+        assert caught.value.code() is code

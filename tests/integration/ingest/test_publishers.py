@@ -163,3 +163,82 @@ async def test_a_submission_without_a_reply_subject_is_carried_out(world: World,
     payload = json.dumps(event("put", "quiet")).encode()
     await world.buses["chunker"].nats.publish(f"affidavit.submit.{client.crate}", payload)
     await client.until_there("quiet")
+
+
+async def test_an_event_that_changed_nothing_is_known_when_it_is_delivered_again(
+    world: World, client: Client, pipeline: Pipeline
+) -> None:
+    body = {"datacontenttype": "text/plain"}
+    await submit(world, client.crate, event("put", "x", data="A", **body))
+    same = event("put", "x", data="A", **body)
+    unchanged = await submit(world, client.crate, same)
+    assert unchanged["outcome"] == "unchanged"
+    await submit(world, client.crate, event("put", "x", data="B", **body))
+    await expect_repeated(world, client, same, unchanged)
+    assert (await client.get("x")).revision == 2
+
+    await submit(world, client.crate, event("retire", "x"))
+    retire = event("retire", "x")
+    retired = await submit(world, client.crate, retire)
+    await submit(world, client.crate, event("put", "x", data="C", **body))
+    await expect_repeated(world, client, retire, retired)
+    assert (await client.get("x")).status == pb.DOCUMENT_STATUS_PENDING
+
+    await submit(world, client.crate, event("erase", "x"))
+    erase = event("erase", "x")
+    erased = await submit(world, client.crate, erase)
+    assert erased["outcome"] == "unchanged"
+    await submit(world, client.crate, event("put", "x", data="D", **body))
+    await expect_repeated(world, client, erase, erased)
+    document = await client.get("x")
+    await pipeline.finish(document.document_id)
+    assert (await client.until("x", pb.DOCUMENT_STATUS_SEARCHABLE)).revision == 4
+
+
+async def expect_repeated(world: World, client: Client, payload: dict[str, object], first: dict[str, Any]) -> None:
+    again = await submit(world, client.crate, payload)
+    assert (again["outcome"], again["first_outcome"]) == ("duplicate", "unchanged"), again
+    assert [again[name] for name in ("position", "revision", "document_id")] == [
+        first[name] for name in ("position", "revision", "document_id")
+    ]
+
+
+async def test_what_changed_nothing_delivered_many_times_at_once_is_noted_once(world: World, client: Client) -> None:
+    first = await submit(world, client.crate, event("put", "x"))
+    before = await world.buses["ingest"].last_position()
+    same = event("put", "x")
+    replies = await asyncio.gather(*(submit(world, client.crate, same) for _ in range(8)))
+    assert {reply["position"] for reply in replies} == {first["position"]}
+    assert sorted(reply["outcome"] for reply in replies) == ["duplicate"] * 7 + ["unchanged"]
+    assert await world.buses["ingest"].last_position() == before + 1
+
+
+@pytest.mark.parametrize("kind", ["put", "retire", "erase"])
+async def test_many_events_about_one_document_at_once_all_succeed(world: World, client: Client, kind: str) -> None:
+    await submit(world, client.crate, event("put", "x"))
+    bodies = [{"data": f"Text {number}", "datacontenttype": "text/plain"} for number in range(30)]
+    payloads = [event(kind, "x", **(body if kind == "put" else {})) for body in bodies]
+    replies = await asyncio.gather(*(submit(world, client.crate, payload) for payload in payloads))
+    assert [reply for reply in replies if "error" in reply] == []
+    expected = {"put": 31, "retire": 1, "erase": 1}
+    assert (await client.get("x")).revision == expected[kind]
+
+
+async def test_times_at_the_calendar_s_ends_are_stored_or_refused(world: World, client: Client) -> None:
+    for number, (given, code) in enumerate(
+        [
+            ("0001-01-01T00:00:00Z", ""),
+            ("9999-12-31T23:59:59.999999Z", ""),
+            ("0001-01-01T00:00:00+14:00", "rejected"),
+            ("9999-12-31T23:59:59-14:00", "rejected"),
+        ]
+    ):
+        # Nothing rests on the publisher's own time.
+        assert "error" not in await submit(world, client.crate, event("put", f"sent-{number}", time=given))
+        reply = await submit(world, client.crate, event("put", f"effective-{number}", effectiveat=given))
+        assert reply.get("error", {}).get("code", "") == code
+        body = f"---\neffective_date: {given}\n---\n\nThe gate opens."
+        put = event("put", f"stated-{number}.md", data=body, datacontenttype="text/markdown")
+        assert "error" not in await submit(world, client.crate, put)
+    listed = await client.stub.ListDocuments(pb.ListDocumentsRequest(crate_id=client.crate))
+    assert len(listed.documents) == 10

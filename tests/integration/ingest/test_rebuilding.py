@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -119,9 +120,31 @@ async def history(client: Client, pipeline: Pipeline) -> None:
     await pipeline.fail(ids["e"], "the pack is damaged", position=1)
     result = await client.put("f", TEXT)
     await client.erase("f")
+    await published(pipeline, "erase", "f")
+    await published(pipeline, "put", "g")
+    await published(pipeline, "put", "g", again=True)
+    await client.put("g", TEXT)
+    await client.retire("c")
+    await published(pipeline, "retire", "c")
     await pipeline.fail(result.document_id, "too late", position=2)
     await client.until("a", pb.DOCUMENT_STATUS_SEARCHABLE)
     await client.until("d", pb.DOCUMENT_STATUS_EMPTY)
+
+
+async def published(pipeline: Pipeline, kind: str, subject: str, *, again: bool = False) -> None:
+    """Publish an event; some change nothing."""
+    event = {
+        "specversion": "1.0",
+        "id": f"{kind}-{subject}-{again}",
+        "source": "/tests",
+        "type": f"dev.affidavit.document.{kind}",
+        "subject": subject,
+        **({"data": "The east gate opens at 07:00.", "datacontenttype": "text/plain"} if kind == "put" else {}),
+    }
+    bus = pipeline.buses["chunker"]
+    reply = await bus.nats.request(f"affidavit.submit.{pipeline.crate}", json.dumps(event).encode(), timeout=10)
+    unchanged = again or kind != "put"
+    assert json.loads(reply.data)["outcome"] == ("unchanged" if unchanged else "created")
 
 
 async def settled(world: World, database: Database) -> dict[str, list[Any]]:
@@ -149,6 +172,7 @@ async def test_tables_that_are_built_again_are_the_same_and_later_revisions_keep
         for name in (INDEXED, DOCUMENTS):
             await again.apply(name, again.log[name])
         assert await again.rows() == wanted
+        assert sum('"outcome": "unchanged"' in row for row in wanted["submissions"]) >= 3
         # One by one, the facts first; and everything twice.
         for name in (DOCUMENTS, INDEXED):
             for event in again.log[name]:

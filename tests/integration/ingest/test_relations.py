@@ -188,6 +188,17 @@ async def test_an_event_of_a_publisher_is_carried_out_once(world: World, client:
         "declared",
         first["position"],
     )
+    # And so it is with one that changed nothing.
+    two = await submit(world, client.crate, event(type="cites"))
+    same = event(type="cites")
+    unchanged = await submit(world, client.crate, same)
+    assert (unchanged["outcome"], unchanged["position"]) == ("unchanged", two["position"])
+    await submit(world, client.crate, event(type="cites", withdrawn=True))
+    repeated = await submit(world, client.crate, same)
+    assert (repeated["outcome"], repeated["first_outcome"]) == ("duplicate", "unchanged")
+    assert repeated["position"] == two["position"]
+    assert (await declare(client, type="cites", withdrawn=True)).unchanged
+    assert (await submit(world, client.crate, event(type="cites")))["outcome"] == "declared"
     put = {**one, "type": "dev.affidavit.document.put", "data": "text", "datacontenttype": "text/plain"}
     assert (await submit(world, client.crate, put))["first_outcome"] == "declared"
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import asyncpg
 import pytest
 
 from services.kernel import scrub
 from services.kernel.db import Database
-from services.kernel.errors import Unavailable
+from services.kernel.erasures import Aggregates
+from services.kernel.errors import NotFound, Rejected, Unavailable
 from services.kernel.scrub import Erasure, Scrubber
 
 MIGRATIONS = ("create table pages (document_id text primary key, body text)",)
 GONE = "d" * 32
+LIVE = "c" * 32
 
 
 class Role:
@@ -140,3 +144,40 @@ async def test_what_failed_is_told_and_remembered(role: Role, monkeypatch: pytes
     assert [batch[0].document_id for batch in after.scrubbed] == [GONE]
     again.cancel()
     await asyncio.gather(again, return_exceptions=True)
+
+
+class Log:
+    """A log with one document that is erased at 5 and one that is not."""
+
+    async def last_named(self, *, aggregate: str, **_: object) -> object:
+        return _Event(5) if aggregate == GONE else None
+
+    async def last(self, *, aggregate: str, **_: object) -> object:
+        return _Event(6) if aggregate in (GONE, LIVE) else None
+
+
+@dataclass
+class _Event:
+    position: int
+
+
+async def test_only_a_document_that_there_is_has_a_standing(role: Role) -> None:
+    log = cast(Aggregates, Log())
+    scrubber = Scrubber(database=role.database, tables=("pages",), position=role.position, before=role.before, log=log)
+    assert (await scrubber.standing("main", GONE, 0)).gone
+    assert not (await scrubber.standing("main", GONE, 8)).gone
+    assert not (await scrubber.standing("main", LIVE, 0)).gone
+    with pytest.raises(Rejected, match="document_id is empty"):
+        await scrubber.standing("main", "", 1)
+    for unknown in ("nobody", "D" * 32, "e" * 32, "a.>", "*"):
+        with pytest.raises(NotFound, match="does not exist"):
+            await scrubber.standing("main", unknown, 1)
+    with pytest.raises(NotFound, match=r"crate 'a\.b' does not exist"):
+        await scrubber.standing("a.b", GONE, 1)
+
+
+async def test_without_a_log_only_the_form_is_looked_at(role: Role) -> None:
+    with pytest.raises(Rejected, match="document_id is empty"):
+        await role.scrubber.standing("main", "", 1)
+    with pytest.raises(NotFound, match="does not exist"):
+        await role.scrubber.standing("main", "nobody", 1)

@@ -194,3 +194,17 @@ async def test_a_restart_goes_on_with_the_same_chain_and_key(world: World) -> No
     assert await world.keys() == keys
     verdict = verify_bundle(second.bundle, keys, parents=[first.bundle])
     assert verdict.chain_link.detail == "unbroken from receipt 0 to 1"
+
+
+async def test_the_erasure_of_a_document_that_there_isn_t(world: World) -> None:
+    await world.erased(7)
+    # Its last erasure, when no position is given.
+    request = pb.GetErasureRequest(crate_id=CRATE, document_id=document_id(7))
+    assert (await world.stub.GetErasure(request)).gone
+    for wanted, code in (
+        ("", grpc.StatusCode.INVALID_ARGUMENT),
+        ("nobody", grpc.StatusCode.NOT_FOUND),
+        ("f" * 32, grpc.StatusCode.NOT_FOUND),
+    ):
+        unknown = pb.GetErasureRequest(crate_id=CRATE, document_id=wanted)
+        assert (await refusal(world.stub.GetErasure(unknown)))[0] is code

@@ -48,6 +48,8 @@ def test_no_instant_is_none() -> None:
 def test_bad_positions_and_states_are_refused() -> None:
     with pytest.raises(Rejected, match="--at -1"):
         states.read_position(-1)
+    with pytest.raises(Rejected, match="--at 18446744073709551616"):
+        states.read_position(2**64)
     with pytest.raises(Rejected, match="choose from active"):
         states.read_state("dead")
     assert states.read_state("Stale") == living_pb2.LIVING_STATE_STALE

@@ -1,17 +1,19 @@
-"""Enum numbers that stand for nothing are refused in every request."""
+"""Enum numbers that stand for nothing and times that are none are refused in every request."""
 
 from __future__ import annotations
 
 import pytest
 from affidavit.event.v1 import envelope_pb2
 from affidavit.index.v1 import index_service_pb2 as index_pb
+from affidavit.index.v1 import living_pb2
 from affidavit.ingest.v1 import ingest_service_pb2 as ingest_pb
 from affidavit.ingest.v1 import settings_pb2
 from affidavit.query.v1 import query_service_pb2 as query_pb
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.kernel.errors import Rejected
-from services.kernel.requests import check_enums
+from services.kernel.requests import check, check_enums
 
 NINE = 9
 
@@ -67,3 +69,41 @@ def test_what_stands_for_nothing(request_: Message, told: str) -> None:
 )
 def test_what_is_fine(request_: Message) -> None:
     check_enums(request_)
+
+
+def dated(stamp: Timestamp) -> list[tuple[Message, str]]:
+    """A time everywhere where requests have one."""
+    moment = living_pb2.Moment(as_of=stamp)
+    return [
+        (
+            ingest_pb.PutDocumentRequest(crate_id="main", header=ingest_pb.DocumentHeader(effective_at=stamp)),
+            "header.effective_at",
+        ),
+        (ingest_pb.DeclareRelationRequest(crate_id="main", effective_at=stamp), "effective_at"),
+        (ask(as_of=stamp), "as_of"),
+        (query_pb.AskStreamRequest(ask=ask(as_of=stamp)), "ask.as_of"),
+        (index_pb.SearchKeywordRequest(crate_id="main", moment=moment), "moment.as_of"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        Timestamp(seconds=-62_135_596_801),
+        Timestamp(seconds=253_402_300_800),
+        Timestamp(seconds=2**62),
+        Timestamp(nanos=-1),
+        Timestamp(nanos=1_000_000_000),
+        Timestamp(seconds=253_402_300_799, nanos=2_000_000_000),
+    ],
+)
+def test_a_time_that_is_none_is_refused_by_the_name_of_its_field(stamp: Timestamp) -> None:
+    for request, path in dated(stamp):
+        with pytest.raises(Rejected, match=f"^{path} isn't a time between the years 1 and 9999"):
+            check(request)
+
+
+def test_the_first_and_the_last_time_are_fine() -> None:
+    for stamp in (Timestamp(seconds=-62_135_596_800), Timestamp(seconds=253_402_300_799, nanos=999_999_999)):
+        for request, _ in dated(stamp):
+            check(request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from services.index.domain.living import values
@@ -14,6 +14,7 @@ from services.index.domain.living.versions import newer, order
 
 ACTIVE = Verdict(State.ACTIVE, "default")
 _NO_WINDOW = values.Window()
+_LAST = datetime.max.replace(tzinfo=UTC)
 
 
 class View(Protocol):
@@ -266,7 +267,7 @@ class Verdicts:
         if not days:
             return None
         last = max((at for at in self._activity(node) if at <= moment), default=moment)
-        if last + timedelta(days=days) > moment:
+        if _later(last, days) > moment:
             return None
         return Verdict(State.DORMANT if dormant else State.STALE, "window", detail=f"{days} days")
 
@@ -328,7 +329,7 @@ class Verdicts:
             for days in (self._days(revision, dormant=False), self._days(revision, dormant=True)):
                 if days:
                     activity = set(self._activity(node))
-                    found |= activity | {at + timedelta(days=days) for at in activity}
+                    found |= activity | {_later(at, days) for at in activity}
         return frozenset(found)
 
     def _force_moments(self, one: str) -> frozenset[datetime]:
@@ -383,3 +384,8 @@ def _by_word(revision: Revision, state: State) -> Verdict | None:
     if word is None or word[1].state is not state:
         return None
     return Verdict(state, "status_word", detail=revision.reading.status or word[0])
+
+
+def _later(moment: datetime, days: int) -> datetime:
+    """Some days later, at most the calendar's end."""
+    return moment + timedelta(days=days) if days <= (_LAST - moment).days else _LAST

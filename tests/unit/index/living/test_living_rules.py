@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -296,3 +297,12 @@ def test_many_edges_at_once_and_a_circle_that_opens() -> None:
     graph.apply([opened])
     assert told(graph.timelines["d50", 1], day(200)) == "superseded supersedes"
     assert told(graph.timelines["d8", 1], day(200)) == "active default"
+
+
+def test_a_window_at_the_calendar_s_end_ends_with_it() -> None:
+    rules = Rules(position=1, windows={"": Window(stale_after_days=30, dormant_after_days=2**32 - 1)})
+    last = datetime.max.replace(tzinfo=UTC) - MICROSECOND
+    for moment in (last, last - timedelta(days=29), last - timedelta(days=31)):
+        never = replace(doc("a"), effective_at=moment)
+        assert told(scratch([never, rules])["a", 1], moment - MICROSECOND) == "none"
+        assert told(scratch([doc("b"), rules])["b", 1], moment) == "stale window"

@@ -289,6 +289,42 @@ class RelationDeclared(_message.Message):
 Global___RelationDeclared: _TypeAlias = RelationDeclared  # noqa: Y015
 
 @_typing.final
+class SubmissionUnchanged(_message.Message):
+    """A publisher's event was carried out and changed nothing; its idempotency key names it. Kept so that the event is known
+    when it is delivered again, whatever has become of the document or relation by then.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    ANSWERED_AT_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """For a statement about a relation: its source."""
+    revision: _builtins.int
+    """Current revision of the document, 0 for a relation."""
+    position: _builtins.int
+    """KNOWLEDGE position of the fact that held already."""
+    @_builtins.property
+    def answered_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+        position: _builtins.int = ...,
+        answered_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answered_at", b"answered_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered_at", b"answered_at", "document_id", b"document_id", "position", b"position", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubmissionUnchanged: _TypeAlias = SubmissionUnchanged  # noqa: Y015
+
+@_typing.final
 class ClockAdvanced(_message.Message):
     """Time has passed, as far as states that change by time alone are concerned."""
 
