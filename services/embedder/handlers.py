@@ -118,6 +118,9 @@ class DocumentEmbedder:
 
     async def _embed(self, event: Event, chunked: Chunked) -> bool:
         """Embed a revision; False when its document was erased meanwhile."""
+        # Before the model is asked for: what stands needs none, whatever the crate's has become.
+        if event.repeated and await self._stands(event, chunked):
+            return True
         bound = await self._models.bound(event.crate)
         key = ":".join(
             (
@@ -129,7 +132,7 @@ class DocumentEmbedder:
             )
         )
         last = await self._bus.last(crate=event.crate, service="embedder", aggregate=event.aggregate)
-        if last is not None and (last.key == key or (event.repeated and await self._stands(event, key))):
+        if last is not None and last.key == key:
             return True
         previous, earlier = await self._history(last)
         embedded = Embedded(
@@ -170,8 +173,14 @@ class DocumentEmbedder:
             prefix = _prefix(crate_id, embedded.chunked.document_id, at.revision, VECTORS)
             await self._packs.remove(prefix, at.pack_id)
 
-    async def _stands(self, event: Event, key: str) -> bool:
-        return await self._bus.stands(crate=event.crate, aggregate=event.aggregate, name="RecordsEmbedded", key=key)
+    async def _stands(self, event: Event, chunked: Chunked) -> bool:
+        facts = self._bus.facts(
+            crate=event.crate, service="embedder", aggregate=event.aggregate, name="RecordsEmbedded"
+        )
+        async for fact in facts:
+            if codec.embeds(fact.message, chunked):
+                return True
+        return False
 
     async def _history(self, last: Event | None) -> tuple[PackAt | None, tuple[PackAt, ...]]:
         """Where older vectors of the document lie, given the last event of its aggregate, which may be a failure."""
