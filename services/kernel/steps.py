@@ -42,6 +42,7 @@ _IDLE_TIMEOUT_S = 8.0
 # Handlers of all crates together, in multiples of what one crate may have: bounds memory, not turns.
 _CRATES_AT_ONCE = 16
 _RESUBSCRIBE_S = 0.5
+_BODY_LEFT_OUT = "Nats-Msg-Size"
 # A consumer that always has something to give is looked at all the same.
 _LOOK_S = 30.0
 # Half of it: the clocks of broker and role may differ.
@@ -258,6 +259,10 @@ class _Pool:
 
     async def _run(self, message: Msg) -> None:
         try:
+            if _BODY_LEFT_OUT in (message.headers or {}):
+                # Somebody changed the consumer: it comes whole once that is changed back.
+                await message.nak(delay=_FETCH_TIMEOUT_S)
+                return
             event = decode_message(message)
             if isinstance(event, Poison):
                 await self._failures.record_poison(event)
