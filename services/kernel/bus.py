@@ -21,7 +21,8 @@ from services import topology
 from services.kernel import envelope, streams
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Conflict, Unavailable
-from services.kernel.reader import TRANSIENT, LogReader
+from services.kernel.reader import LogReader
+from services.kernel.streams import TRANSIENT
 
 __all__ = ["Appended", "Bus", "LogReader", "decode_message"]
 _WRONG_LAST_SEQUENCE = 10071
@@ -74,8 +75,12 @@ class Bus(LogReader):
             Unavailable: When the server doesn't answer.
         """
         bus = cls(role=role, client=await streams.connect(url, role), url=url)
-        for name in (topology.KNOWLEDGE, topology.SIGNALS):
-            bus._incarnations[name] = await streams.ensure_stream(bus.js, name, replicas=replicas)
+        try:
+            for name in (topology.KNOWLEDGE, topology.SIGNALS):
+                bus._incarnations[name] = await streams.ensure_stream(bus.js, name, replicas=replicas)
+        except BaseException:
+            await bus.close()
+            raise
         return bus
 
     async def append(

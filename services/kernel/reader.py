@@ -7,22 +7,14 @@ import json
 from collections.abc import AsyncIterator
 
 from nats.aio.client import Client
-from nats.errors import ConnectionClosedError, NoRespondersError
-from nats.errors import TimeoutError as NatsTimeoutError
-from nats.js.errors import NoStreamResponseError, NotFoundError, ServiceUnavailableError
+from nats.js.errors import NotFoundError
 
 from services import topology
 from services.kernel import envelope, streams
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Corrupt, Unavailable
+from services.kernel.streams import TRANSIENT
 
-TRANSIENT = (
-    NatsTimeoutError,
-    NoStreamResponseError,
-    NoRespondersError,
-    ServiceUnavailableError,
-    ConnectionClosedError,
-)
 _TIMEOUT_S = 5.0
 _RECENT_S = 1.0
 
@@ -64,6 +56,9 @@ class LogReader:
             except NotFoundError as error:
                 await reader.close()
                 raise Unavailable(f"nats-server at {url} has no stream {name}: start the node once") from error
+            except BaseException:
+                await reader.close()
+                raise
         return reader
 
     async def close(self) -> None:

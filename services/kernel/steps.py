@@ -182,6 +182,7 @@ class _Pool:
         self._draining = False
         # When the consumer was made, by the broker's clock: what is older may have been handled by one before it.
         self._made = _UNKNOWN
+        self._looked = 0.0
         self._turns = KeyedTurns()
         self._held: dict[int, Msg] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -214,11 +215,10 @@ class _Pool:
                 await asyncio.sleep(_RESUBSCRIBE_S)
 
     async def _fetch(self, subscription: JetStreamContext.PullSubscription) -> None:
-        timeout_s, looked = _FETCH_TIMEOUT_S, _now()
+        timeout_s = _FETCH_TIMEOUT_S
         while True:
-            if _now() - looked > _LOOK_S:
+            if _now() - self._looked > _LOOK_S:
                 await self._look(subscription)
-                looked = _now()
             # Half of them at once: a fetch costs the same for one message as for many.
             while len(self._held) > self._capacity // 2:
                 self._room.clear()
@@ -228,7 +228,6 @@ class _Pool:
             except TimeoutError:
                 # Also proves that the consumer is still there: a lost one raises another error.
                 await self._look(subscription)
-                looked = _now()
                 timeout_s = min(2 * timeout_s, _IDLE_TIMEOUT_S)
                 continue
             if not messages:
@@ -243,6 +242,7 @@ class _Pool:
 
     async def _look(self, subscription: JetStreamContext.PullSubscription) -> None:
         """Compare the consumer with what it should be: somebody may have changed it, or made another one."""
+        self._looked = _now()
         found = await subscription.consumer_info()
         self._made = found.created
         if _drift(found.config, self._config):
@@ -261,6 +261,7 @@ class _Pool:
         try:
             if _BODY_LEFT_OUT in (message.headers or {}):
                 # Somebody changed the consumer: it comes whole once that is changed back.
+                self._looked = 0.0
                 await message.nak(delay=_FETCH_TIMEOUT_S)
                 return
             event = decode_message(message)
