@@ -89,6 +89,8 @@ EVENTS: tuple[EventType, ...] = (
 
 # After it, nothing about its aggregate that came before needs to be done any more.
 ERASURE = ("ingest", "DocumentErased")
+# The newest one of a revision says which packs it stands on.
+INGESTION = ("ingest", "DocumentIngested")
 
 # Emitted by every role through the kernel: a fact for the pipeline's services, a signal for the others.
 TASK_FAILED = "TaskFailed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from affidavit.chunker.v1 import chunker_events_pb2 as chunker_pb
 from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
 
 from services.chunker import codec
@@ -10,6 +11,7 @@ from services.chunker.ports import Contents, Cutter, Log
 from services.kernel.envelope import Event
 from services.kernel.erasures import erased_since
 from services.kernel.errors import Corrupt, NotFound, Rejected
+from services.topology import KNOWLEDGE
 
 EVENTS = ("DocumentIngested", "DocumentErased")
 
@@ -42,7 +44,7 @@ class Chunking:
 
     async def _cut(self, event: Event, message: ingest_pb.DocumentIngested) -> None:
         key = f"{message.document_id}:{message.revision}:chunked:{message.settings_digest}"
-        if event.deliveries > 1 and await self._log.stands(
+        if event.repeated and await self._log.stands(
             crate=event.crate, aggregate=event.aggregate, name="DocumentChunked", key=key
         ):
             return
@@ -69,6 +71,12 @@ class Chunking:
         if pack and await erased_since(self._log, event):
             await self._contents.erase_chunks(at)
             return
-        await self._log.append_once(
-            crate=event.crate, aggregate=event.aggregate, message=codec.chunked(message, count, pack), key=key
-        )
+        fact = codec.chunked(message, count, pack)
+        appended = await self._log.append_once(crate=event.crate, aggregate=event.aggregate, message=fact, key=key)
+        if pack and appended.duplicate and not await self._named(fact, appended.position):
+            await self._contents.remove_chunks(at, pack[0])
+
+    async def _named(self, fact: chunker_pb.DocumentChunked, position: int) -> bool:
+        """Whether the fact that stood already is ours, confirmed late, and not another one's with its own pack."""
+        standing = await self._log.at(KNOWLEDGE, position)
+        return isinstance(standing, Event) and standing.message == fact

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from services.chunker.domain.chunking import Sizes
 from services.chunker.domain.document import RevisionAddress
 from services.kernel.bus import Appended
-from services.kernel.envelope import Event
+from services.kernel.envelope import Event, Poison
 
 
 class Log(Protocol):
@@ -23,6 +23,9 @@ class Log(Protocol):
 
     async def recent(self, *, crate: str, service: str, aggregate: str) -> Event | None:
         """The last event of an aggregate as it was within the last second, or None."""
+
+    async def at(self, stream: str, position: int) -> Event | Poison | None:
+        """The event at a position."""
 
     async def stands(self, *, crate: str, aggregate: str, name: str, key: str) -> bool:
         """Whether a fact of this role stands in the log."""
@@ -80,6 +83,17 @@ class Contents(Protocol):
 
         Raises:
             Unavailable: When the store can't write.
+        """
+
+    async def remove_chunks(self, at: RevisionAddress, pack_id: bytes) -> None:
+        """Delete one chunks pack that no event names.
+
+        Args:
+            at: Revision.
+            pack_id: 32 bytes.
+
+        Raises:
+            Unavailable: When the store can't delete.
         """
 
     async def erase_chunks(self, at: RevisionAddress) -> None:

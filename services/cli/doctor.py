@@ -37,7 +37,9 @@ def doctor(
     data_dir: DataDir = DEFAULT_DATA_DIR,
     address: Address = "",
     listen: Annotated[str, typer.Option("--listen", help="Address that `up` would serve on.")] = "",
-    packs: Annotated[bool, typer.Option("--packs", help="Read every pack and compare it with its id.")] = False,
+    packs: Annotated[
+        bool, typer.Option("--packs", help="Read every pack, compare it with its id, and look for those that are gone.")
+    ] = False,
     json_output: JsonFlag = False,
 ) -> None:
     """Look for what keeps affidavit from working; exit code 0 when nothing was found."""
@@ -170,23 +172,15 @@ def _check_services(settings: NodeSettings, running: bool) -> Iterator[Finding]:
                 yield Finding("services", f"{address} is not ready", "wait; if it stays so, look at the node's output")
 
 
-def _check_packs(settings: NodeSettings, _running: bool) -> Iterator[Finding]:
-    from services.kernel.blobs import FolderBlobs, blob_names
-    from services.kernel.packs import pack_id
+def _check_packs(settings: NodeSettings, running: bool) -> Iterator[Finding]:
+    from services.cli.packs import of_packs
 
-    if not settings.blobs.exists():
-        return
-    blobs = FolderBlobs(root=settings.blobs)
-    for name in blob_names(settings.blobs):
-        with contextlib.suppress(FileNotFoundError):
-            if pack_id(blobs.path(name).read_bytes()).hex() != name.rsplit("/", 1)[-1]:
-                crate, thing = name.split("/")[:2]
-                yield Finding(
-                    "pack",
-                    f"pack {name} isn't what was written: it belongs to document {thing} of crate {crate}",
-                    "ingest that document again, or restore the pack from a backup",
-                )
-    blobs.close()
+    # A node without addresses is still on its way up, which `_check_services` says.
+    dsn = None
+    with contextlib.suppress(Unavailable):
+        dsn = Endpoints.read(settings.data_dir).postgres_dsn if running else None
+    if dsn or settings.blobs.exists():
+        yield from of_packs(settings.blobs, dsn)
 
 
 def _check_crates(settings: NodeSettings, running: bool) -> Iterator[Finding]:

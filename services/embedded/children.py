@@ -8,132 +8,23 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict
 
 from services.embedded.folder import DataFolder
 from services.embedded.nats_users import USERS
+from services.embedded.processes import POLL_S, STARTS, STOP_S, Child, Server, free_port, identity
 from services.kernel import scrub
 from services.kernel.errors import Unavailable
 
-_START_S = 60.0
-_STOP_S = 10.0
-_POLL_S = 0.01
-_PORTS = 3
+__all__ = ["Child", "NatsServer", "Postgres", "RoleProcess", "free_port"]
 _SERVICE_USER = "nobody"
-_LAUNCHER = Path(__file__).with_name("launcher.py")
 # A Unix socket's path has room for 107 bytes, and Postgres adds its own file name.
 _MAX_SOCKET_FOLDER = 80
-
-
-class Child:
-    """A process of ours: started, waited for, stopped in its own orderly way, and restarted at the same address.
-
-    Must be started from the main thread: the kernel ends it when the starting thread ends.
-
-    Attributes:
-        name: For messages.
-        log: File that its output goes to.
-        stop_signal: Asks it to stop.
-        orphan_signal: Sent by the kernel when we have ended without stopping it.
-    """
-
-    stop_signal = signal.SIGTERM
-    orphan_signal = signal.SIGTERM
-
-    def __init__(self, *, name: str, log: Path, user: str | None = None) -> None:
-        self.name = name
-        self.log = log
-        self._user = user
-        self._process: subprocess.Popen[bytes] | None = None
-        self._told = 0.0
-
-    @property
-    def pid(self) -> int:
-        """Process id; 0 before the start."""
-        return self._process.pid if self._process else 0
-
-    @property
-    def alive(self) -> bool:
-        """Whether it runs."""
-        return self._process is not None and self._process.poll() is None
-
-    def command(self) -> Sequence[Path | str]:
-        """Program and arguments."""
-        raise NotImplementedError
-
-    async def ready(self) -> bool:
-        """Whether it answers."""
-        raise NotImplementedError
-
-    async def prepare(self) -> None:
-        """What must be done before each start."""
-
-    async def start(self) -> None:
-        """Start it and wait until it answers.
-
-        Raises:
-            Unavailable: When it doesn't; the message quotes its log.
-        """
-        await self.prepare()
-        self._told = 0.0
-        self._process = _spawn(self.command(), log=self.log, user=self._user, orphan_signal=self.orphan_signal)
-        deadline = time.monotonic() + _START_S
-        while time.monotonic() < deadline and self.alive:
-            if await self.ready():
-                return
-            await asyncio.sleep(_POLL_S)
-        await asyncio.to_thread(self.stop)
-        tail = self.log.read_text(errors="replace").strip().splitlines()[-3:]
-        raise Unavailable(f"{self.name} did not start; its log {self.log} ends: {' | '.join(tail) or 'empty'}")
-
-    def tell(self) -> None:
-        """Tell it to stop, and don't wait: those that were told together end together."""
-        if self._process is not None and self.alive and not self._told:
-            self._process.send_signal(self.stop_signal)
-            self._told = time.monotonic()
-
-    def stop(self) -> None:
-        """Stop it; kill it only when it doesn't within ten seconds after it was told."""
-        if self._process is None or not self.alive:
-            return
-        self.tell()
-        try:
-            self._process.wait(max(self._told + _STOP_S - time.monotonic(), 0.1))
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(_STOP_S)
-
-
-class Server(Child):
-    """A server on a loopback port that nobody else uses; a restart keeps the port.
-
-    Attributes:
-        port: The port.
-    """
-
-    port = 0
-
-    async def start(self) -> None:
-        """See Child; the first start tries other ports when another program was faster."""
-        attempts = 1 if self.port else _PORTS
-        while True:
-            self.port = self.port or free_port()
-            try:
-                await super().start()
-            except Unavailable:
-                attempts -= 1
-                if not attempts:
-                    raise
-                self.port = 0
-            else:
-                return
 
 
 class NatsServer(Server):
@@ -150,6 +41,7 @@ class NatsServer(Server):
 
     async def prepare(self) -> None:
         """Write its configuration."""
+        await super().prepare()
         (self._home / "nats-server.conf").write_text(
             f"listen: 127.0.0.1:{self.port}\nmax_payload: 1MB\n"
             f'jetstream {{ store_dir: "{self._home / "store"}", sync_interval: always }}\n{USERS}'
@@ -184,6 +76,7 @@ class Postgres(Server):
 
     async def prepare(self) -> None:
         """Create the cluster the first time; end what a killed parent may have left on it."""
+        await super().prepare()
         if self._user:
             blocked = not_traversable(self._home, self._user)
             if blocked is not None:
@@ -228,7 +121,6 @@ class Postgres(Server):
 
     def _init_cluster(self) -> None:
         half = self._cluster.with_name("cluster.new")
-        shutil.rmtree(half, ignore_errors=True)
         command = [
             self._binaries / "initdb",
             "-D",
@@ -240,9 +132,14 @@ class Postgres(Server):
             "UTF8",
             "--no-locale",
         ]
-        done = subprocess.run(  # noqa: S603  (our own binary and arguments)
-            [str(part) for part in command], check=False, capture_output=True, cwd="/", **_identity(self._user)
-        )
+        for _ in range(STARTS):
+            shutil.rmtree(half, ignore_errors=True)
+            done = subprocess.run(  # noqa: S603  (our own binary and arguments)
+                [str(part) for part in command], check=False, capture_output=True, cwd="/", **identity(self._user)
+            )
+            # Below zero: somebody ended it.
+            if done.returncode >= 0:
+                break
         if done.returncode:
             reason = " ".join(done.stderr.decode(errors="replace").strip().splitlines()[-1:])
             raise Unavailable(f"Postgres could not be initialised in {self._home}: {reason}")
@@ -283,13 +180,6 @@ class RoleProcess(Child):
     async def ready(self) -> bool:
         """See Child."""
         return await _accepts(int(self._address.rsplit(":", 1)[1]))
-
-
-def free_port() -> int:
-    """A loopback port that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def service_user() -> str | None:
@@ -336,11 +226,11 @@ def _runs(pid: int) -> bool:
 
 async def _end_orphan(pid: int) -> None:
     os.kill(pid, signal.SIGINT)
-    deadline = time.monotonic() + _STOP_S
+    deadline = time.monotonic() + STOP_S
     while _runs(pid):
         if time.monotonic() > deadline:
             raise Unavailable(f"a Postgres of an earlier run (pid {pid}) doesn't stop: end it, then start again")
-        await asyncio.sleep(_POLL_S)
+        await asyncio.sleep(POLL_S)
 
 
 def _postgres_binaries() -> Path:
@@ -359,33 +249,3 @@ async def _accepts(port: int) -> bool:
     writer.close()
     await writer.wait_closed()
     return True
-
-
-class _Identity(TypedDict, total=False):
-    user: str
-    group: int
-    extra_groups: list[str]
-
-
-def _identity(user: str | None) -> _Identity:
-    if user is None:
-        return {}
-    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
-
-
-def _spawn(
-    command: Sequence[Path | str], *, log: Path, user: str | None, orphan_signal: signal.Signals
-) -> subprocess.Popen[bytes]:
-    launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(int(orphan_signal)), str(os.getpid()), user or ""]
-    with log.open("ab") as output:
-        try:
-            return subprocess.Popen(  # noqa: S603  (our own binaries and arguments)
-                [*launch, *(str(part) for part in command)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd="/",
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise Unavailable(f"{command[0]} can't be started: {error}; install affidavit-server[embedded]") from error

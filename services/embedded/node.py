@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import grpc
 from affidavit.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc
@@ -74,30 +74,29 @@ async def up(settings: NodeSettings, *, workers: int, apart: bool, announce: Cal
         nats, postgres = NatsServer(folder), Postgres(folder)
         children: list[Child] = [nats, postgres]
         stack.callback(_stop_all, children)
-        await asyncio.gather(nats.start(), postgres.start())
-        await postgres.sweep()
+        await _start_all(children)
+        watchers = _watch(children)
+        stack.push_async_callback(tasks.cancel, watchers)
+        await _patiently(postgres.sweep)
         endpoints = Endpoints(nats.url, postgres.dsn, _addresses(settings.listen, apart=apart), os.getpid())
         endpoints.write(folder)
         stack.callback((folder / "run" / "endpoints.json").unlink, missing_ok=True)
         if apart:
             children += (RoleProcess([role], folder=folder, address=at) for role, at in endpoints.roles.items())
         else:
-            node = Node(
-                settings=_placed(settings, endpoints, endpoints.listen),
-                wires=wires(topology.ROLE_NAMES),
-                without_steps=_WORKING if workers else (),
-            )
-            await node.start()
+            placed = _placed(settings, endpoints, endpoints.listen)
+            node = Node(settings=placed, wires=wires(topology.ROLE_NAMES), without_steps=_WORKING if workers else ())
+            await _patiently(node.start)
             stack.push_async_callback(node.stop)
             children += (
                 RoleProcess(_WORKING, folder=folder, address=f"127.0.0.1:{free_port()}", name=f"worker-{number}")
                 for number in range(1, workers + 1)
             )
-        await asyncio.gather(*(child.start() for child in children[2:]))
+        await _start_all(children[2:])
         # While this process finishes its own work, the others do theirs.
         stack.callback(_tell_all, children[2:])
-        # Each on its own: a role that waits for a server must not keep the server from starting.
-        watchers = [asyncio.create_task(_keep_alive(child)) for child in children]
+        watchers += _watch(children[2:])
+        # Before anything is told to stop: it would be started again.
         stack.push_async_callback(tasks.cancel, watchers)
         await _create_first_crate(endpoints)
         _freeze()
@@ -125,7 +124,7 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
         settings = settings.model_copy(update={"listen": listen})
     await _wait_for_address(settings.listen, DataFolder(settings.data_dir))
     node = Node(settings=settings, wires=wires(roles))
-    starting = asyncio.create_task(_start(node))
+    starting = asyncio.create_task(_patiently(node.start))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
     if starting.done():
@@ -136,12 +135,12 @@ async def run(settings: NodeSettings, roles: Sequence[str], *, listen: str | Non
     await tasks.cancel([starting])
 
 
-async def _start(node: Node) -> None:
-    """Start a node; servers that are on their way up are waited for."""
+async def _patiently(start: Callable[[], Awaitable[None]]) -> None:
+    """Start what needs the servers; those that are on their way up are waited for."""
     deadline = asyncio.get_running_loop().time() + _PATIENCE_S
     while True:
         try:
-            await node.start()
+            await start()
         except Unavailable as error:
             if asyncio.get_running_loop().time() > deadline:
                 raise
@@ -237,6 +236,20 @@ def _leave() -> None:
     sys.stderr.write("not everything ended in time; what was in work is done again after the next start\n")
     sys.stderr.flush()
     os._exit(0)
+
+
+async def _start_all(children: Sequence[Child]) -> None:
+    starting = [asyncio.create_task(child.start()) for child in children]
+    try:
+        await asyncio.gather(*starting)
+    finally:
+        # Where one fails, nobody may go on with the others while they are stopped.
+        await tasks.cancel(starting)
+
+
+def _watch(children: Sequence[Child]) -> list[asyncio.Task[None]]:
+    """Keep each alive on its own: a role that waits for a server must not keep the server from starting."""
+    return [asyncio.create_task(_keep_alive(child)) for child in children]
 
 
 async def _keep_alive(child: Child) -> None:

@@ -118,6 +118,14 @@ def task(chunked: Chunked) -> str:
     return f"{chunked.revision}:{chunked.settings_digest}"
 
 
+def embeds(message: Message, chunked: Chunked) -> bool:
+    """Whether an event of the embedder says that these very chunks are embedded, for whichever generation."""
+    return isinstance(message, events_pb.RecordsEmbedded) and (message.revision, message.settings_digest) == (
+        chunked.revision,
+        chunked.settings_digest,
+    )
+
+
 def chunk_texts(parts: Mapping[str, bytes]) -> tuple[str, tuple[ChunkText, ...]]:
     """Read a chunks pack.
 

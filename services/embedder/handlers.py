@@ -19,11 +19,12 @@ from services.embedder.models import BoundModel, CrateModels
 from services.embedder.ports import EmbeddingModel, VectorCache
 from services.embedder.scheduler import BatchScheduler
 from services.kernel.bus import Bus
-from services.kernel.envelope import Event
+from services.kernel.envelope import Event, Poison
 from services.kernel.erasures import erased_since
-from services.kernel.errors import Corrupt, Failure, NotFound
+from services.kernel.errors import Conflict, Corrupt, Failure, NotFound
 from services.kernel.packs import PackStore
 from services.kernel.progress import Progress, telling
+from services.topology import KNOWLEDGE
 
 EVENTS = ("DocumentChunked", "DocumentErased")
 VECTORS = "vectors"
@@ -117,6 +118,9 @@ class DocumentEmbedder:
 
     async def _embed(self, event: Event, chunked: Chunked) -> bool:
         """Embed a revision; False when its document was erased meanwhile."""
+        # Before the model is asked for: what stands needs none, whatever the crate's has become.
+        if event.repeated and await self._stands(event, chunked):
+            return True
         bound = await self._models.bound(event.crate)
         key = ":".join(
             (
@@ -128,7 +132,7 @@ class DocumentEmbedder:
             )
         )
         last = await self._bus.last(crate=event.crate, service="embedder", aggregate=event.aggregate)
-        if last is not None and (last.key == key or (event.deliveries > 1 and await self._stands(event, key))):
+        if last is not None and last.key == key:
             return True
         previous, earlier = await self._history(last)
         embedded = Embedded(
@@ -139,17 +143,44 @@ class DocumentEmbedder:
             # Only now: whoever erases from here on finds our pack.
             if await erased_since(self._bus, event):
                 return False
-        await self._bus.append(
-            crate=event.crate,
-            aggregate=event.aggregate,
-            message=codec.records_embedded(embedded),
-            key=key,
-            expected=last.position if last else 0,
-        )
+        await self._append(event, embedded, key, expected=last.position if last else 0)
         return True
 
-    async def _stands(self, event: Event, key: str) -> bool:
-        return await self._bus.stands(crate=event.crate, aggregate=event.aggregate, name="RecordsEmbedded", key=key)
+    async def _append(self, event: Event, embedded: Embedded, key: str, *, expected: int) -> None:
+        """Append the fact; where another one stands in its place, our pack goes again."""
+        message = codec.records_embedded(embedded)
+        standing: Event | Poison | None
+        try:
+            appended = await self._bus.append(
+                crate=event.crate, aggregate=event.aggregate, message=message, key=key, expected=expected
+            )
+        except Conflict:
+            standing = await self._bus.last_named(
+                crate=event.crate, service="embedder", aggregate=event.aggregate, name="RecordsEmbedded"
+            )
+            if standing is None or standing.message != message:
+                await self._remove(event.crate, embedded)
+                raise
+        else:
+            standing = await self._bus.at(KNOWLEDGE, appended.position) if appended.duplicate else None
+            # The same message is our own, confirmed late.
+            if isinstance(standing, Event) and standing.message != message:
+                await self._remove(event.crate, embedded)
+
+    async def _remove(self, crate_id: str, embedded: Embedded) -> None:
+        at = embedded.vectors
+        if at is not None:
+            prefix = _prefix(crate_id, embedded.chunked.document_id, at.revision, VECTORS)
+            await self._packs.remove(prefix, at.pack_id)
+
+    async def _stands(self, event: Event, chunked: Chunked) -> bool:
+        facts = self._bus.facts(
+            crate=event.crate, service="embedder", aggregate=event.aggregate, name="RecordsEmbedded"
+        )
+        async for fact in facts:
+            if codec.embeds(fact.message, chunked):
+                return True
+        return False
 
     async def _history(self, last: Event | None) -> tuple[PackAt | None, tuple[PackAt, ...]]:
         """Where older vectors of the document lie, given the last event of its aggregate, which may be a failure."""

@@ -85,7 +85,9 @@ async def wire(context: Context) -> Role:
     parts = _parts(settings, database, engine, log=context.bus, failures=failures, packs=context.packs)
     sender = SignalSender(bus=context.bus, outbox=PostgresOutbox(database=database))
     rebuilder = _rebuilder(parts, context.bus)
-    scrubber = Scrubber(database=database, tables=CONTENT, position=parts.tables.position, before=rebuilder.scrub, log=context.bus)
+    scrubber = Scrubber(
+        database=database, tables=CONTENT, position=parts.tables.position, before=rebuilder.scrub, log=context.bus
+    )
     starter = GenerationStarter(bus=context.bus, models=GrpcModelCatalogue(channel=context.channel("embedder")))
     projection = _projection(parts, noted=sender.wake, erased=scrubber.wake, spacing_s=settings.index_spacing_s)
 

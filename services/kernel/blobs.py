@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -46,6 +46,9 @@ class BlobStore(Protocol):
 
     async def list_prefix(self, prefix: str) -> tuple[str, ...]:
         """Names of the blobs right below a prefix and a '/', sorted; none when there is nothing."""
+
+    async def delete(self, name: str) -> None:
+        """Delete one blob; none there is fine."""
 
     async def delete_prefix(self, prefix: str) -> None:
         """Delete every blob whose name starts with the prefix and a '/'."""
@@ -87,9 +90,14 @@ class FolderBlobs:
         names = (_name(path) for path in found if path.suffix != _PART)
         return tuple(sorted(name for name in names if "/" not in name.removeprefix(f"{prefix}/")))
 
+    async def delete(self, name: str) -> None:
+        """See BlobStore."""
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._delete, name, [self.path(name)])
+
     async def delete_prefix(self, prefix: str) -> None:
         """See BlobStore."""
-        await asyncio.get_running_loop().run_in_executor(self._pool, self._delete, prefix)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._pool, lambda: self._delete(prefix, self.files(prefix)))
 
     def path(self, name: str) -> Path:
         """The file of a blob."""
@@ -137,15 +145,14 @@ class FolderBlobs:
         _sync_folder(self._root)
         self._durable.add(folder)
 
-    def _delete(self, prefix: str) -> None:
-        found = self.files(prefix)
+    def _delete(self, what: str, found: Sequence[Path]) -> None:
         try:
             for path in found:
                 path.unlink(missing_ok=True)
             if found:
                 _sync_folder(found[0].parent)
         except OSError as error:
-            raise Unavailable(f"what lies below {prefix} can't be erased: {error.strerror}") from error
+            raise Unavailable(f"{what} can't be erased from the blobs folder: {error.strerror}") from error
 
 
 class KeptBlobs:
@@ -169,6 +176,9 @@ class KeptBlobs:
     async def list_prefix(self, prefix: str) -> tuple[str, ...]:
         """See BlobStore."""
         return await self._blobs.list_prefix(prefix)
+
+    async def delete(self, name: str) -> None:
+        """Leave it in place, see `delete_prefix`."""
 
     async def delete_prefix(self, prefix: str) -> None:
         """Leave everything in place: the projection in use has erased what had to go."""

@@ -53,6 +53,7 @@ class Event:
         deliveries: How often this consumer was given it, from 1.
         traceparent: W3C trace context of the emitter, or empty.
         retry: Position of the TaskRetried that hands it over again, 0 for the first time.
+        old: Older than its consumer, or than what the broker remembers of appended facts.
     """
 
     key: str
@@ -67,6 +68,12 @@ class Event:
     deliveries: int = 1
     traceparent: str = ""
     retry: int = 0
+    old: bool = False
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it may have been handled before: only the log can tell then what stands already."""
+        return self.deliveries > 1 or self.old
 
     @property
     def place(self) -> int:

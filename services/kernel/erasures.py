@@ -1,8 +1,9 @@
-"""What the log says of erasures: what can't be found of an erased document is nobody's failure."""
+"""What the log says of erasures and of what was ingested anew: then what can't be found is nobody's failure."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
 from services import topology
@@ -92,3 +93,36 @@ async def erased_at(log: Aggregates, crate: str, document_id: str) -> int:
     if await log.last(crate=crate, service=service, aggregate=document_id) is None:
         raise NotFound(f"document {document_id} does not exist in crate {crate}: see the list of documents")
     return 0
+
+
+class Walk(Protocol):
+    """The log, as far as it is walked through here."""
+
+    def facts(
+        self, *, crate: str, service: str, aggregate: str, name: str, stream: str = topology.KNOWLEDGE
+    ) -> AsyncIterator[Event]:
+        """The events of one kind of an aggregate, oldest first."""
+
+
+async def replaced_since(log: Walk, event: Event) -> bool:
+    """Whether the revision that an event is about was ingested anew, with packs of its own.
+
+    Args:
+        log: Log.
+        event: Of KNOWLEDGE.
+
+    Returns:
+        True when it was; False for events that are about no revision.
+
+    Raises:
+        Unavailable: When the log doesn't answer.
+    """
+    revision, digest = (getattr(event.message, name, None) for name in ("revision", "settings_digest"))
+    if not revision or not digest:
+        return False
+    service, name = topology.INGESTION
+    newest = digest
+    async for ingested in log.facts(crate=event.crate, service=service, aggregate=event.aggregate, name=name):
+        if getattr(ingested.message, "revision", None) == revision:
+            newest = getattr(ingested.message, "settings_digest", newest)
+    return bool(newest != digest)

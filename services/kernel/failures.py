@@ -9,7 +9,7 @@ from affidavit.event.v1 import envelope_pb2
 from services import topology
 from services.kernel.bus import Bus
 from services.kernel.envelope import Event, Poison
-from services.kernel.erasures import erased_since
+from services.kernel.erasures import erased_since, replaced_since
 from services.kernel.errors import Failure
 from services.kernel.ids import utc_now
 
@@ -70,9 +70,9 @@ class CountedFailures:
 
 
 async def record(bus: Bus, event: Event, error: BaseException) -> None:
-    """Record that the handling of an event was given up, unless it has become needless.
+    """Record that the handling of an event was given up, unless it has become needless or stands in the log already.
 
-    Whoever works on something that is erased meanwhile finds it gone; that is nobody's failure.
+    Whoever works on something that is erased or ingested anew meanwhile may find it gone; that is nobody's failure.
 
     Args:
         bus: Log of the role that gives up.
@@ -82,7 +82,9 @@ async def record(bus: Bus, event: Event, error: BaseException) -> None:
     Raises:
         Unavailable: When the log doesn't take the record; the event is then delivered again.
     """
-    if event.stream == topology.KNOWLEDGE and await erased_since(bus, event):
+    if event.stream == topology.KNOWLEDGE and (await erased_since(bus, event) or await replaced_since(bus, event)):
+        return
+    if await _stands(bus, event, crate=event.crate, aggregate=event.aggregate):
         return
     known = error if isinstance(error, Failure) else None
     message = envelope_pb2.TaskFailed(
@@ -114,6 +116,8 @@ async def record_poison(bus: Bus, poison: Poison) -> None:
     """
     tokens = poison.subject.split(".")
     crate, aggregate = (tokens[2], tokens[4]) if len(tokens) == 6 else ("unknown", "unknown")
+    if await _stands(bus, poison, crate=crate, aggregate=aggregate):
+        return
     message = envelope_pb2.TaskFailed(
         service=bus.role,
         stream=poison.stream,
@@ -126,3 +130,18 @@ async def record_poison(bus: Bus, poison: Poison) -> None:
     message.failed_at.FromDatetime(utc_now())
     key = f"poison:{bus.role}:{poison.stream}:{poison.position}:{poison.retry}"
     await bus.append(crate=crate, aggregate=aggregate, message=message, key=key)
+
+
+async def _stands(bus: Bus, failed: Event | Poison, *, crate: str, aggregate: str) -> bool:
+    """Whether this role gave the very same up before: a consumer or a table that starts over meets it again."""
+    stream = topology.task_failed(bus.role).stream
+    before = bus.facts(crate=crate, service=bus.role, aggregate=aggregate, name=topology.TASK_FAILED, stream=stream)
+    async for fact in before:
+        task = fact.message
+        if isinstance(task, envelope_pb2.TaskFailed) and (task.stream, task.position, task.retry) == (
+            failed.stream,
+            failed.position,
+            failed.retry,
+        ):
+            return True
+    return False

@@ -144,6 +144,18 @@ class PackStore:
         names = await self._blobs.list_prefix(prefix)
         return tuple(bytes.fromhex(name.rsplit("/", 1)[-1]) for name in names)
 
+    async def remove(self, prefix: str, ref_id: bytes) -> None:
+        """Delete one pack that nothing refers to.
+
+        Args:
+            prefix: Where it was written.
+            ref_id: Its id, 32 bytes; none there is fine.
+
+        Raises:
+            Unavailable: When the store can't delete.
+        """
+        await self._blobs.delete(f"{prefix}/{ref_id.hex()}")
+
     async def erase(self, prefix: str) -> None:
         """Delete every pack below a prefix, those that a crash left without an event included.
 

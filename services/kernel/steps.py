@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -18,12 +19,13 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import NotFoundError
 
 from services import topology
-from services.kernel import envelope, retries, tasks, telemetry
+from services.kernel import envelope, retries, streams, tasks, telemetry
 from services.kernel.bus import Bus, decode_message
 from services.kernel.crates import Crates
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Settlement, outcome
 from services.kernel.failures import LoggedFailures
+from services.kernel.ids import utc_now
 from services.kernel.turns import KeyedTurns
 
 _log = logging.getLogger("affidavit.steps")
@@ -40,6 +42,12 @@ _IDLE_TIMEOUT_S = 8.0
 # Handlers of all crates together, in multiples of what one crate may have: bounds memory, not turns.
 _CRATES_AT_ONCE = 16
 _RESUBSCRIBE_S = 0.5
+_BODY_LEFT_OUT = "Nats-Msg-Size"
+# A consumer that always has something to give is looked at all the same.
+_LOOK_S = 30.0
+# Half of it: the clocks of broker and role may differ.
+_REMEMBERED = timedelta(seconds=streams.DEDUP_WINDOW_S / 2)
+_UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,14 +127,44 @@ class StepRunner:
             pool.start()
 
 
-async def _ensure_consumer(js: JetStreamContext, config: api.ConsumerConfig) -> None:
+# What passed a consumer by while one of these was another, it never gives again.
+_DECIDES_WHAT_COMES = (
+    "filter_subjects",
+    "max_deliver",
+    "ack_policy",
+    "deliver_policy",
+    "opt_start_seq",
+    "headers_only",
+)
+_OURS = (*_DECIDES_WHAT_COMES, "ack_wait", "max_ack_pending", "backoff", "rate_limit_bps", "inactive_threshold")
+
+
+def _drift(found: api.ConsumerConfig, wanted: api.ConsumerConfig) -> tuple[str, ...]:
+    """Settings of ours that somebody changed; the server leaves out what is zero."""
+    changed = [name for name in _OURS if (getattr(found, name) or None) != (getattr(wanted, name) or None)]
+    # Before several filters were possible a single one stood elsewhere.
+    if found.filter_subject and "filter_subjects" not in changed:
+        changed.append("filter_subjects")
+    return tuple(changed)
+
+
+async def _ensure_consumer(js: JetStreamContext, config: api.ConsumerConfig) -> datetime:
+    """Make a consumer, or make it ours again; returns when it was made."""
+    name = str(config.durable_name)
     try:
-        found = (await js.consumer_info(topology.KNOWLEDGE, str(config.durable_name))).config
+        found = await js.consumer_info(topology.KNOWLEDGE, name)
     except NotFoundError:
-        found = None
-    ours = ("filter_subjects", "ack_wait", "max_deliver", "max_ack_pending", "ack_policy")
-    if found is None or any(getattr(found, name) != getattr(config, name) for name in ours):
-        await js.add_consumer(topology.KNOWLEDGE, config)
+        found = await js.add_consumer(topology.KNOWLEDGE, config)
+    drift = _drift(found.config, config)
+    if drift:
+        _log.warning("consumer %s was changed (%s); it is changed back", name, ", ".join(drift))
+    if set(drift) & set(_DECIDES_WHAT_COMES):
+        # From the start of the log: handlers pass over what stands, and nothing is left out.
+        await js.delete_consumer(topology.KNOWLEDGE, name)
+    if drift:
+        found = await js.add_consumer(topology.KNOWLEDGE, config)
+    made: datetime = found.created
+    return made
 
 
 class _Pool:
@@ -142,6 +180,9 @@ class _Pool:
         self._capacity = step.concurrency * _HELD_PER_HANDLER
         self._room = asyncio.Event()
         self._draining = False
+        # When the consumer was made, by the broker's clock: what is older may have been handled by one before it.
+        self._made = _UNKNOWN
+        self._looked = 0.0
         self._turns = KeyedTurns()
         self._held: dict[int, Msg] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -160,7 +201,7 @@ class _Pool:
     async def _read(self) -> None:
         while True:
             try:
-                await _ensure_consumer(self._bus.js, self._config)
+                self._made = await _ensure_consumer(self._bus.js, self._config)
                 subscription = await self._bus.js.pull_subscribe_bind(
                     consumer=str(self._config.durable_name), stream=topology.KNOWLEDGE
                 )
@@ -176,6 +217,8 @@ class _Pool:
     async def _fetch(self, subscription: JetStreamContext.PullSubscription) -> None:
         timeout_s = _FETCH_TIMEOUT_S
         while True:
+            if _now() - self._looked > _LOOK_S:
+                await self._look(subscription)
             # Half of them at once: a fetch costs the same for one message as for many.
             while len(self._held) > self._capacity // 2:
                 self._room.clear()
@@ -184,15 +227,26 @@ class _Pool:
                 messages = await subscription.fetch(self._capacity - len(self._held), timeout=timeout_s)
             except TimeoutError:
                 # Also proves that the consumer is still there: a lost one raises another error.
-                await subscription.consumer_info()
+                await self._look(subscription)
                 timeout_s = min(2 * timeout_s, _IDLE_TIMEOUT_S)
                 continue
+            if not messages:
+                # A status message, such as that the consumer was deleted: another one may be there by now.
+                await self._look(subscription)
             timeout_s = _FETCH_TIMEOUT_S
             for message in messages:
                 self._held[id(message)] = message
                 task = asyncio.create_task(self._run(message))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+
+    async def _look(self, subscription: JetStreamContext.PullSubscription) -> None:
+        """Compare the consumer with what it should be: somebody may have changed it, or made another one."""
+        self._looked = _now()
+        found = await subscription.consumer_info()
+        self._made = found.created
+        if _drift(found.config, self._config):
+            self._made = await _ensure_consumer(self._bus.js, self._config)
 
     async def _beat(self) -> None:
         while True:
@@ -205,11 +259,18 @@ class _Pool:
 
     async def _run(self, message: Msg) -> None:
         try:
+            if _BODY_LEFT_OUT in (message.headers or {}):
+                # Somebody changed the consumer: it comes whole once that is changed back.
+                self._looked = 0.0
+                await message.nak(delay=_FETCH_TIMEOUT_S)
+                return
             event = decode_message(message)
             if isinstance(event, Poison):
                 await self._failures.record_poison(event)
                 await message.term()
                 return
+            if self._old(message):
+                event = replace(event, old=True)
             async with self._running, self._running_in_all:
                 if self._draining:
                     await message.nak()
@@ -224,6 +285,10 @@ class _Pool:
         finally:
             self._held.pop(id(message), None)
             self._room.set()
+
+    def _old(self, message: Msg) -> bool:
+        stored = message.metadata.timestamp
+        return stored < self._made or utc_now() - stored > _REMEMBERED
 
     async def _handle(self, read: Event, message: Msg) -> None:
         event = read
@@ -249,3 +314,7 @@ class _Pool:
             return
         delay = _DELAYS_S[min(event.deliveries, len(_DELAYS_S)) - 1]
         await message.nak(delay=delay)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

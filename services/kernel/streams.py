@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import secrets
+from collections.abc import Iterator
 
 import nats
 from nats.aio.client import Client
+from nats.errors import ConnectionClosedError, NoRespondersError
+from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext, api
-from nats.js.errors import BadRequestError, NotFoundError
+from nats.js.errors import BadRequestError, NoStreamResponseError, NotFoundError, ServiceUnavailableError
 
 from services import topology
 from services.kernel.errors import Corrupt, Unavailable
@@ -18,6 +22,14 @@ _log = logging.getLogger("affidavit.bus")
 _INCARNATION = "affidavit-incarnation"
 _NAME_IN_USE = 10058
 DEDUP_WINDOW_S = 120
+# What passes by itself: the server is away, or on its way up.
+TRANSIENT = (
+    NatsTimeoutError,
+    NoStreamResponseError,
+    NoRespondersError,
+    ServiceUnavailableError,
+    ConnectionClosedError,
+)
 
 
 def stream_config(name: str, *, replicas: int, incarnation: str) -> api.StreamConfig:
@@ -59,12 +71,14 @@ async def ensure_stream(js: JetStreamContext, name: str, *, replicas: int = 1) -
 
     Raises:
         Corrupt: When a stream of that name exists that affidavit didn't make.
+        Unavailable: When the server stops answering meanwhile.
     """
-    info = await _find_or_create(js, name, replicas)
-    found = _incarnation_of(info)
-    wanted = stream_config(name, replicas=replicas, incarnation=found.hex())
-    if _drifted(info.config, wanted):
-        await js.update_stream(wanted)
+    with _answering(name):
+        info = await _find_or_create(js, name, replicas)
+        found = _incarnation_of(info)
+        wanted = stream_config(name, replicas=replicas, incarnation=found.hex())
+        if _drifted(info.config, wanted):
+            await js.update_stream(wanted)
     return found
 
 
@@ -81,8 +95,18 @@ async def incarnation(js: JetStreamContext, name: str) -> bytes:
     Raises:
         NotFoundError: When there is no such stream.
         Corrupt: When affidavit didn't make it.
+        Unavailable: When the server stops answering meanwhile.
     """
-    return _incarnation_of(await js.stream_info(name))
+    with _answering(name):
+        return _incarnation_of(await js.stream_info(name))
+
+
+@contextlib.contextmanager
+def _answering(name: str) -> Iterator[None]:
+    try:
+        yield
+    except TRANSIENT as error:
+        raise Unavailable(f"nats-server doesn't answer for stream {name} ({type(error).__name__}): retry") from error
 
 
 def _incarnation_of(info: api.StreamInfo) -> bytes:

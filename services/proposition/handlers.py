@@ -34,9 +34,22 @@ class Evaluating:
         if isinstance(message, ingest_pb.DocumentErased):
             await self._evaluations.erase(event.crate, message.document_id, message.revision)
             return
-        configured = await self._log.recent(crate=event.crate, service="ingest", aggregate="crate")
+        configured = await self._configured(event)
         if needs_evaluation(codec.strategy(configured.message if configured else None)):
             raise NotAvailableYet(
                 f"crate {event.crate} asks for the proposition strategy, which is not available yet: "
                 "set retrieval_strategy to standard and ingest the document again"
             )
+
+    async def _configured(self, event: Event) -> Event | None:
+        """The configuration that an event is judged by: one that comes again is judged as it was the first time."""
+        if not event.repeated:
+            return await self._log.recent(crate=event.crate, service="ingest", aggregate="crate")
+        found = None
+        async for configured in self._log.facts(
+            crate=event.crate, service="ingest", aggregate="crate", name="CrateConfigured"
+        ):
+            if configured.position > event.place:
+                break
+            found = configured
+        return found

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 from services.kernel.envelope import Event
+from services.topology import KNOWLEDGE
 
 
 class Log(Protocol):
@@ -12,6 +14,11 @@ class Log(Protocol):
 
     async def recent(self, *, crate: str, service: str, aggregate: str) -> Event | None:
         """The last event of an aggregate as it was within the last second, or None."""
+
+    def facts(
+        self, *, crate: str, service: str, aggregate: str, name: str, stream: str = KNOWLEDGE
+    ) -> AsyncIterator[Event]:
+        """The events of one kind of an aggregate, oldest first."""
 
 
 class Evaluations(Protocol):

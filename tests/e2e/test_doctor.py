@@ -42,6 +42,12 @@ def findings(data_dir: Path, *flags: str, **environment: str) -> dict[str, str]:
     return {part: finding["problem"] for part, finding in found.items()}
 
 
+def warnings(data_dir: Path) -> list[dict[str, str]]:
+    """What is told of packs without being wrong."""
+    found = json.loads(run("doctor", "--json", "--packs", data_dir=data_dir).stdout)["findings"]
+    return [finding for finding in found if not finding["fatal"] and "pack" in finding["part"]]
+
+
 def test_nothing_wrong(used: Path) -> None:
     assert findings(used, "--listen", "127.0.0.1:0") == {}
 
@@ -154,10 +160,47 @@ def test_a_damaged_pack_a_failed_document_and_what_to_do(tmp_path: Path) -> None
         assert (refused.returncode, "still gone or damaged" in refused.stderr) == (3, True)
         assert result("ingest", str(note), data_dir=data)["outcomes"] == {"rechunked": 1}
         assert "seven" in result("ask", "When does the depot open?", data_dir=data)["text"]
-        assert findings(data) == {}
+        assert findings(data, "--packs") == {}
+        (leftover,) = warnings(data)
+        assert str(pack) in leftover["remedy"]
+        pack.unlink()
+        assert (findings(data, "--packs"), warnings(data)) == ({}, [])
         listed = run("failures", "list", data_dir=data).stdout
         assert number in listed
         assert "superseded at" in listed
         assert result("failures", "list", "--open", data_dir=data) == []
         assert result("failures", "drop", "--all", data_dir=data) == []
         assert run("failures", "drop", data_dir=data).returncode == 3
+
+
+def test_packs_that_are_gone_are_named_with_their_document(tmp_path: Path) -> None:
+    let_through(tmp_path)
+    data, note = tmp_path / "data", tmp_path / "note.txt"
+    with up(data):
+        for text in ("The depot opens at seven.", "The depot opens at eight."):
+            note.write_text(text)
+            document = result("ingest", str(note), data_dir=data)["documents"][0]["document_id"]
+        result("ask", "When does the depot open?", data_dir=data)
+        assert (findings(data, "--packs"), warnings(data)) == ({}, [])
+        for revision in (1, 2):
+            for step in ("source", "chunks", "vectors"):
+                (pack,) = (data / "blobs" / "main").glob(f"*/{document},{revision},{step},*")
+                kept = pack.read_bytes()
+                pack.unlink()
+                told = run("doctor", "--packs", data_dir=data)
+                assert told.returncode == 1
+                assert f"main/{document}/{revision}/{step}/" in told.stdout
+                assert f"is gone: it belongs to revision {revision} of document '{note.name}'" in told.stdout
+                assert ("ingest that document again" in told.stdout) == (revision == 2)
+                pack.write_bytes(kept)
+        # It stays as it is until somebody reads it.
+        assert findings(data) == {}
+        (answer,) = (data / "blobs" / "main").glob("*/*,answer,*")
+        kept = answer.read_bytes()
+        answer.unlink()
+        assert "receipt" in findings(data, "--packs")["pack"]
+        answer.write_bytes(kept)
+    (warning,) = warnings(data)
+    assert "only while the node runs" in warning["problem"]
+    pack.write_bytes(kept[:-1])
+    assert list(findings(data, "--packs")) == ["pack"]

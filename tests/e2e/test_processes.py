@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ from affidavit.query.v1 import query_service_pb2, query_service_pb2_grpc
 from affidavit.receipt.v1 import receipt_service_pb2, receipt_service_pb2_grpc
 from google.protobuf.json_format import MessageToDict
 
+from services.cli.doctor import _processes_of
 from services.embedded.folder import Endpoints
 from tests.e2e.commands import let_through, result, up
 from tests.e2e.test_demo import DOCUMENTS, QUESTIONS
@@ -60,3 +65,29 @@ def test_answers_and_receipts_do_not_depend_on_the_number_of_processes(tmp_path:
     assert len(one) == len(questions)
     for question, first, second, third in zip(questions, one, two, eight, strict=True):
         assert first == second == third, question
+
+
+def kill_at_start(data_dir: Path, name: str, killed: list[int]) -> None:
+    """Wait for a process of a node and end it before it can answer."""
+    deadline = time.monotonic() + 60
+    while not killed and time.monotonic() < deadline:
+        for pid, known in _processes_of(data_dir):
+            if known == name:
+                time.sleep(0.1)
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                return
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", ["nats-server", "postgres", "chunker proposition embedder"])
+def test_a_process_that_is_killed_while_the_node_starts_is_started_again(tmp_path: Path, name: str) -> None:
+    let_through(tmp_path)
+    data_dir = tmp_path / "data"
+    killed: list[int] = []
+    killer = threading.Thread(target=kill_at_start, args=(data_dir, name, killed))
+    killer.start()
+    with up(data_dir):
+        killer.join()
+        assert killed
+        result("ingest", str(DOCUMENTS), data_dir=data_dir)

@@ -25,6 +25,10 @@ class PackContents:
         ref = await self._packs.write(_prefix(at, at.revision, "chunks"), {_PART: chunks})
         return ref.id, ref.size_bytes
 
+    async def remove_chunks(self, at: RevisionAddress, pack_id: bytes) -> None:
+        """See `Contents`."""
+        await self._packs.remove(_prefix(at, at.revision, "chunks"), pack_id)
+
     async def erase_chunks(self, at: RevisionAddress) -> None:
         """See `Contents`."""
         for revision in range(1, at.revision + 1):

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from affidavit.chunker.v1 import chunker_events_pb2 as pb
 from affidavit.event.v1 import envelope_pb2 as event_pb
 
@@ -14,11 +15,12 @@ from services.chunker.adapters.contents_packs import PackContents
 from services.chunker.adapters.cutter_process import ProcessCutter
 from services.chunker.domain.document import RevisionAddress
 from services.chunker.handlers import Chunking
-from services.kernel.bus import Bus
+from services.kernel.bus import Appended, Bus
 from services.kernel.envelope import Event
 from services.kernel.errors import Unavailable
 from tests.integration.chunker.small_world import DOCUMENT, World
 
+PUBLISH = Bus._publish
 TEXT = "The west gate opens at 06:00. " * 10
 
 
@@ -91,6 +93,52 @@ async def test_a_redelivered_event_changes_nothing(world: World) -> None:
     assert stored(world) == before
     await step.handle(ingested)
     assert [event.name for event in await world.events()] == ["DocumentIngested", "DocumentChunked"]
+
+
+async def forgotten(bus: Bus, stream: str, subject: str, headers: dict[str, str], body: bytes) -> Appended:
+    """Append to a broker that remembers no message id any more."""
+    kept = {name: value for name, value in headers.items() if name != "Nats-Msg-Id"}
+    return await PUBLISH(bus, stream, subject, kept, body)
+
+
+async def test_a_lost_consumer_doubles_neither_facts_nor_packs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bus, "_publish", forgotten)
+    for revision in (1, 2, 3):
+        await world.ingest(TEXT, revision=revision, digest=f"s{revision}")
+    await world.named("DocumentChunked", 3)
+    await world.settled("chunker", "cut")
+    before, packs = await world.events(), stored(world)
+    # Mended long ago: what it was cut from is gone, and nobody needs it any more.
+    await world.packs.erase(f"main/{DOCUMENT}/1/source")
+    await world.buses["ingest"].js.delete_consumer("KNOWLEDGE", "chunker-cut-main")
+    await world.settled("chunker", "cut")
+    assert (await world.events(), stored(world)) == (before, packs)
+
+
+async def test_a_pack_whose_fact_stands_already_is_removed_again(world: World) -> None:
+    for revision in (1, 2):
+        await world.ingest(TEXT, revision=revision, digest=f"s{revision}")
+    await world.named("DocumentChunked", 2)
+    await world.settled("chunker", "cut")
+    before, packs = await world.events(), stored(world)
+    other = await Bus.connect(world.settings.nats_url, role="chunker")
+    step = chunking(world, PackContents(packs=world.packs), other)
+    for event in before[:1]:
+        await step.handle(event)
+    await other.close()
+    assert (await world.events(), stored(world)) == (before, packs)
+
+
+async def test_a_revision_that_was_ingested_anew_is_nobody_s_failure(world: World) -> None:
+    await world.stop()
+    await world.ingest(TEXT)
+    await world.packs.erase(f"main/{DOCUMENT}")
+    await world.ingest(TEXT, digest="s2")
+    await world.ingest(TEXT, revision=2, digest="s3")
+    await world.start()
+    await world.named("DocumentChunked", 2)
+    await world.settled("chunker", "cut")
+    assert failures(await world.events()) == []
 
 
 def chunking(world: World, contents: PackContents, log: Bus | None = None) -> Chunking:

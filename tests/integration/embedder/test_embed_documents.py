@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,33 @@ async def test_a_redelivered_event_changes_nothing(world: World) -> None:
     await world.embedder.handle(event)
     assert (world.names("vectors"), await world.buses["embedder"].last_position()) == before
     assert sorted(world.model.texts) == sorted(A)
+
+
+async def test_an_older_revision_that_comes_again_changes_nothing(world: World) -> None:
+    first = await world.chunked(A)
+    await world.embedder.handle(first)
+    await world.run(B, revision=2)
+    before = (world.names("vectors"), await world.buses["embedder"].last_position())
+    # Neither chunks nor a model are needed for what stands.
+    await world.packs.erase(f"{CRATE}/d1/1/chunks")
+    other = settings_pb.Provider(
+        role=settings_pb.PROVIDER_ROLE_EMBEDDING, kind=settings_pb.PROVIDER_KIND_UNSPECIFIED, enabled=True
+    )
+    await world.configure(other, revision=2)
+    world.later()
+    await world.embedder.handle(replace(first, old=True))
+    assert (world.names("vectors"), await world.buses["embedder"].last_position()) == (before[0], before[1] + 1)
+
+
+async def test_a_pack_whose_fact_stands_already_is_removed_again(world: World) -> None:
+    first = await world.chunked(A)
+    await world.embedder.handle(first)
+    await world.run(B, revision=2)
+    before = (world.names("vectors"), await world.buses["embedder"].last_position())
+    world.restart()
+    # The broker knows the fact, and the step doesn't ask.
+    await world.embedder.handle(first)
+    assert (world.names("vectors"), await world.buses["embedder"].last_position()) == before
 
 
 async def test_equal_chunks_of_a_document_are_computed_once(world: World) -> None:
@@ -186,6 +214,7 @@ async def test_two_processes_embed_a_revision_once(world: World) -> None:
     world.model.gate.set()
     done = await asyncio.gather(*work, return_exceptions=True)
     assert [type(each) for each in done if each is not None] in ([], [Conflict])
+    assert len(world.names("vectors")) == 1
     position = await world.buses["embedder"].last_position()
     await world.embedder.handle(event)
     assert await world.buses["embedder"].last_position() == position

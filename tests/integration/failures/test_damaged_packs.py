@@ -9,8 +9,9 @@ import grpc
 import pytest
 from affidavit.ingest.v1 import ingest_service_pb2 as pb
 
+from services.kernel.bus import Appended, Bus
 from services.kernel.packs import pack_id
-from tests.integration.whole_node import WholeNode
+from tests.integration.whole_node import WholeNode, eventually
 
 CRATE = "main"
 TEXT = "The lock keeper of Almere opens the sluice at noon."
@@ -91,3 +92,38 @@ async def test_ingesting_a_failed_document_again_mends_it(node: WholeNode) -> No
     await node.until(CRATE, "sluice", pb.DOCUMENT_STATUS_SEARCHABLE)
     assert await original(node) == TEXT.encode()
     assert [failure.state for failure in await node.failures(CRATE)] == [pb.FAILURE_STATE_SUPERSEDED]
+
+
+async def test_what_was_mended_stays_mended_when_consumers_are_lost(
+    node: WholeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = Bus._publish
+
+    async def forgetful(bus: Bus, stream: str, subject: str, headers: dict[str, str], body: bytes) -> Appended:
+        kept = {name: value for name, value in headers.items() if name != "Nats-Msg-Id"}
+        return await publish(bus, stream, subject, kept, body)
+
+    monkeypatch.setattr(Bus, "_publish", forgetful)
+    for step in ("source", "chunks"):
+        document = await node.document(CRATE, "sluice")
+        for path in node.files(CRATE, document.document_id, step):
+            path.unlink()
+        if step == "chunks":
+            # A missing one isn't seen by ingesting again; a damaged one is.
+            path.write_bytes(b"damaged")
+        assert (await node.put(CRATE, "sluice", TEXT)).outcome == pb.PUT_OUTCOME_RECHUNKED
+        await node.until(CRATE, "sluice", pb.DOCUMENT_STATUS_SEARCHABLE)
+    position, files = await node.bus.last_position(), sorted(node.settings.blobs.rglob("*,*"))
+    for consumer in await node.bus.js.consumers_info("KNOWLEDGE"):
+        if consumer.config.durable_name:
+            await node.bus.js.delete_consumer("KNOWLEDGE", consumer.name)
+
+    async def settled() -> bool:
+        found = [one for one in await node.bus.js.consumers_info("KNOWLEDGE") if one.config.durable_name]
+        return len(found) == 4 and not any(one.num_pending or one.num_ack_pending for one in found)
+
+    await eventually(settled)
+    assert await node.bus.last_position() == position
+    assert sorted(node.settings.blobs.rglob("*,*")) == files
+    assert await node.failures(CRATE) == []
+    assert (await node.document(CRATE, "sluice")).status == pb.DOCUMENT_STATUS_SEARCHABLE

@@ -286,7 +286,7 @@ class World:
     async def signals(self, count: int) -> list[events_pb.RevisionIndexed]:
         """The first RevisionIndexed signals, in the order of the log."""
         found = [
-            event.message for event in await self.events("SIGNALS", count, "affidavit.s.*.index.*.RevisionIndexed")
+            event.message for event in await self.events("SIGNALS", count, "affidavit.s.*.index.*.revision_indexed")
         ]
         return [message for message in found if isinstance(message, events_pb.RevisionIndexed)]
 

@@ -133,7 +133,8 @@ async def test_a_lost_lane_gets_its_history_back(world: World, lane: str) -> Non
     shutil.rmtree(world.settings.data_dir / "lanes" / "main" / "1" / lane)
     await world.start()
     await world.ready()
-    assert await found(world, EVERY, living_pb.Moment()) == {(1, 1), (1, 2), (2, 1)}
+    assert await found(world, EVERY, living_pb.Moment()) == {(1, 1), (1, 2)}
+    assert await found(world, EVERY, moment(6)) == {(1, 1), (2, 1)}
     assert await found(world, IN_FORCE, moment(6)) == {(1, 1), (2, 1)}
     assert await found(world, living_pb.REACH_CURRENT, living_pb.Moment()) == {(1, 2)}
 

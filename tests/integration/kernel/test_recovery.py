@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 
 import pytest
 from affidavit.chunker.v1 import chunker_events_pb2
@@ -13,8 +14,9 @@ from nats.js import api
 from nats.js.errors import NotFoundError
 
 from services.kernel import steps, streams
-from services.kernel.bus import Bus
+from services.kernel.bus import Appended, Bus
 from services.kernel.envelope import Event
+from services.kernel.errors import Rejected
 from services.kernel.steps import Step, StepRunner
 
 COUNT = 120
@@ -28,12 +30,14 @@ class Instance:
         self.bus = bus
         self.seen: list[str] = []
         self.finished: list[str] = []
+        self.repeated: dict[str, list[bool]] = {}
         self._pause_s = pause_s
         step = Step(name="chunk", events=("DocumentIngested",), handle=self._handle, concurrency=concurrency)
         self.runner = StepRunner(bus=bus, steps=(step,))
 
     async def _handle(self, event: Event) -> None:
         self.seen.append(event.aggregate)
+        self.repeated.setdefault(event.aggregate, []).append(event.repeated)
         await asyncio.sleep(self._pause_s)
         self.finished.append(event.aggregate)
 
@@ -112,12 +116,92 @@ async def test_a_handler_slower_than_the_acknowledgement_wait_is_run_once(
 async def test_a_lost_consumer_is_made_again(ingest: Bus, buses: list[Bus]) -> None:
     instance = Instance(buses[0], pause_s=0)
     await instance.runner.start()
+    await idle(ingest)
     await publish(ingest, 5)
     await idle(ingest)
     await ingest.js.delete_consumer("KNOWLEDGE", CONSUMER)
     await publish(ingest, 5, start=5)
     await until(lambda: set(instance.seen) == {f"d{number}" for number in range(10)})
+    await idle(ingest)
     await instance.runner.stop(1)
+    # Whether the work of the others stands can only be seen in the log.
+    assert {name: instance.repeated[name] for name in ("d0", "d4")} == {"d0": [False, True], "d4": [False, True]}
+
+
+async def test_what_the_broker_may_have_forgotten_is_repeated(
+    ingest: Bus, buses: list[Bus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = Instance(buses[0], pause_s=0)
+    await instance.runner.start()
+    await idle(ingest)
+    await publish(ingest, 1)
+    await idle(ingest)
+    monkeypatch.setattr(steps, "_REMEMBERED", timedelta(0))
+    await publish(ingest, 1, start=1)
+    await idle(ingest)
+    await instance.runner.stop(1)
+    assert instance.repeated == {"d0": [False], "d1": [True]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"filter_subjects": ["affidavit.k.main.ingest.*.document_erased"]},
+        {"filter_subjects": None, "filter_subject": "affidavit.k.main.ingest.*.document_erased"},
+        {"headers_only": True},
+        {"max_deliver": 1, "max_ack_pending": 1},
+    ],
+)
+async def test_a_consumer_that_is_changed_while_it_runs_loses_nothing(
+    ingest: Bus, buses: list[Bus], monkeypatch: pytest.MonkeyPatch, change: dict[str, object]
+) -> None:
+    monkeypatch.setattr(steps, "_FETCH_TIMEOUT_S", 0.3)
+    instance = Instance(buses[0], pause_s=0)
+    await instance.runner.start()
+    await publish(ingest, 1)
+    ours = await idle(ingest)
+    await ingest.js.add_consumer("KNOWLEDGE", ours.evolve(**change))
+    await publish(ingest, 3, start=1)
+    erased = ingest_events_pb2.DocumentErased(document_id="d1", revision=1)
+    await ingest.append(crate="main", aggregate="d9", message=erased, key="d9:erased")
+    await until(lambda: {"d1", "d2", "d3"} <= set(instance.seen))
+    async with asyncio.timeout(20):
+        while True:
+            found = await idle(ingest)
+            if not steps._drift(found, ours):
+                break
+            await asyncio.sleep(0.05)
+    await instance.runner.stop(1)
+    assert await ingest.last(crate="main", service="chunker", aggregate="d1") is None
+
+
+async def test_what_was_given_up_once_is_not_given_up_twice(
+    ingest: Bus, buses: list[Bus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_once = Bus._publish
+
+    async def forgetful(bus: Bus, stream: str, subject: str, headers: dict[str, str], body: bytes) -> Appended:
+        kept = {name: value for name, value in headers.items() if name != "Nats-Msg-Id"}
+        return await publish_once(bus, stream, subject, kept, body)
+
+    monkeypatch.setattr(Bus, "_publish", forgetful)
+    seen: list[str] = []
+
+    async def refuse(event: Event) -> None:
+        seen.append(event.aggregate)
+        raise Rejected("it can't be cut: send it again")
+
+    runner = StepRunner(bus=buses[0], steps=(Step(name="chunk", events=("DocumentIngested",), handle=refuse),))
+    await runner.start()
+    await publish(ingest, 2)
+    await ingest.js.publish("affidavit.k.main.ingest.bad.document_ingested", b"\xff\xff")
+    await idle(ingest)
+    position = await ingest.last_position()
+    await ingest.js.delete_consumer("KNOWLEDGE", CONSUMER)
+    await until(lambda: len(seen) == 4)
+    await idle(ingest)
+    await runner.stop(1)
+    assert await ingest.last_position() == position == 7
 
 
 async def test_a_changed_consumer_is_changed_back(ingest: Bus, buses: list[Bus]) -> None:

@@ -54,6 +54,16 @@ async def test_a_crate_that_asks_for_propositions_is_told(world: World) -> None:
     assert (failed.service, failed.code, failed.document_id) == ("proposition", "not_available_yet", DOCUMENT)
 
 
+async def test_what_comes_again_is_judged_by_the_configuration_of_its_time(world: World) -> None:
+    await world.configure()
+    await world.append(chunked(), aggregate=DOCUMENT, role="chunker")
+    await world.settled("proposition", "evaluate")
+    await world.configure(strategy=settings_pb2.RETRIEVAL_STRATEGY_PROPOSITION)
+    await world.buses["ingest"].js.delete_consumer("KNOWLEDGE", "proposition-evaluate-main")
+    await world.settled("proposition", "evaluate")
+    assert [event.name for event in await world.events()] == ["CrateConfigured", "DocumentChunked", "CrateConfigured"]
+
+
 async def test_erasing_removes_evaluations_of_that_revision_and_before(world: World) -> None:
     refs = {
         revision: await world.packs.write(f"main/{DOCUMENT}/{revision}/propositions", {"evaluations": b"x"})
