@@ -122,10 +122,10 @@ class Sources(Protocol):
             Corrupt: When it is damaged.
         """
 
-    async def intact(self, at: SourceAddress, source: Pack) -> bool:
+    async def intact(self, at: SourceAddress, source: Pack, *, searchable: bool = False) -> bool:
         """Whether a revision's source pack is there and right, and what was made of it is not damaged.
 
-        Packs of later steps that are damaged are deleted: nothing can be read from them, and cutting again makes them.
+        A searchable revision has packs of every later step; where there is none of one, it was lost. Packs of later steps that are damaged are deleted: nothing can be read from them, and cutting again makes them.
         """
 
     async def erase(self, crate_id: str, document_id: str, revision: int, *, whole: bool) -> None:

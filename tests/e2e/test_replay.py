@@ -134,6 +134,7 @@ def test_two_nodes_that_were_told_the_same_in_another_order_have_the_same_digest
     assert changed == {
         *("ingest.documents", "ingest.revisions", "ingest.reported"),
         *("index.documents", "index.revisions", "index.chunks", "index.keyword lane", "index.vector lane"),
+        *("index.living_revisions", "index.living_now"),
     }
 
 

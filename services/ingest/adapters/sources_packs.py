@@ -49,7 +49,7 @@ class PackSources:
         """See `Sources`."""
         return await self._part(at, source, content.RAW)
 
-    async def intact(self, at: SourceAddress, source: Pack) -> bool:
+    async def intact(self, at: SourceAddress, source: Pack, *, searchable: bool = False) -> bool:
         """See `Sources`."""
         sound = True
         try:
@@ -59,8 +59,10 @@ class PackSources:
         for step in _LATER_STEPS:
             prefix = f"{at.crate_id}/{at.document_id}/{at.revision}/{step}"
             try:
-                for pack_id in await self._packs.ids(prefix):
+                held = await self._packs.ids(prefix)
+                for pack_id in held:
                     await self._packs.read(prefix, pack_id)
+                sound = sound and bool(held or not searchable)
             except Corrupt:
                 await self._packs.erase(prefix)
                 sound = False

@@ -200,7 +200,8 @@ class Documents:
         """Whether what was stored of an unchanged document can still be read: putting it again mends it otherwise."""
         if held is None or held.source is None or held.status is Status.PENDING:
             return True
-        return await self._sources.intact(SourceAddress(put.crate_id, put.document_id, held.revision), held.source)
+        at = SourceAddress(put.crate_id, put.document_id, held.revision)
+        return await self._sources.intact(at, held.source, searchable=held.status is Status.SEARCHABLE)
 
     async def _record_put(
         self, put: _Put, held: Held | None, decision: PutDecision, chunking: ChunkSettings

@@ -212,6 +212,13 @@ async def test_a_node_that_was_away_catches_up(world: World, client: Client, pip
     async with Client.connect(world.address, crate=client.crate) as after:
         document = await after.until("x", pb.DOCUMENT_STATUS_SEARCHABLE)
         assert document.revisions[0].size_bytes == len(TEXT)
+        packs = PackStore(blobs=FolderBlobs(root=world.settings.blobs))
+        for step in ("chunks", "vectors"):
+            # What is searchable has packs of both steps; one that was lost is made again.
+            assert (await after.put("x", TEXT)).outcome == pb.PUT_OUTCOME_RECHUNKED
+            await pipeline.finish(result.document_id)
+            await after.until("x", pb.DOCUMENT_STATUS_SEARCHABLE)
+            await packs.write(f"{client.crate}/{result.document_id}/1/{step}", {step: b"made"})
         assert (await after.put("x", TEXT)).outcome == pb.PUT_OUTCOME_UNCHANGED
 
 

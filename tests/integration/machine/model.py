@@ -149,3 +149,14 @@ class Model:
                     small = asked[key].chunking.size_chars == SMALL_SIZE
                     found[key] = Shown(message.revision, self.texts[key], small)
         return {key: shown for key, shown in found.items() if shown.chunks}
+
+    def gone(self, log: Sequence[Event]) -> set[tuple[str, int]]:
+        """Revisions whose document was retired after they came: the lanes hold them, and no search finds them now."""
+        known: set[tuple[str, int]] = set()
+        gone: set[tuple[str, int]] = set()
+        for message in (event.message for event in log):
+            if isinstance(message, DocumentIngested):
+                known.add((message.document_id, message.revision))
+            elif isinstance(message, DocumentRetired):
+                gone |= {key for key in known if key[0] == message.document_id}
+        return gone
