@@ -220,12 +220,18 @@ class Investigator:
             reports = await self._index.states(request.crate_id, ends, request.view.moment) if ends else ()
             edges = across_series(relations, {report.document_id: report for report in reports})
             pair = find_pair(scores, edges, intent, share=share, most=further)
-        wanted = {one.document_id: one.score for one in added}
-        if pair is not None:
-            both = (pair.first, pair.second, *pair.further)
-            wanted |= {end: share * max(scores.values()) for end in both if end not in scores}
+        both = (pair.first, pair.second, *pair.further) if pair is not None else ()
+        ends_wanted = {end: share * max(scores.values()) for end in both if end not in scores}
+        wanted = {one.document_id: one.score for one in added if one.document_id not in ends_wanted}
         seeds = {one.document_id: one.seed for one in added}
-        return pool.plus(await self._within(request, retrieval, wanted, seeds=seeds)), pair
+        # What relations add is held to what the question looks at: a replaced neighbour is no evidence for a plain one.
+        reach = request.view.reach
+        return pool.plus(
+            (
+                *await self._within(request, retrieval, wanted, seeds=seeds, reach=reach),
+                *await self._within(request, retrieval, ends_wanted, seeds=seeds),
+            )
+        ), pair
 
     # Only what a lane found can be cited by itself; its contradictions are worth knowing where it is contested.
     async def _against(self, request: Request, pool: Pool, numbers: LivingNumbers, *, everyone: bool) -> dict[str, str]:
@@ -250,11 +256,12 @@ class Investigator:
         *,
         seeds: Mapping[str, str] | None = None,
         picked: bool = False,
+        reach: Reach = Reach.EVERY,
     ) -> tuple[Item, ...]:
-        """The best chunk of each document by the lanes restricted to them, else its first one."""
+        """The best chunk of each document within reach by the lanes restricted to them, else its first one."""
         if not scores:
             return ()
-        view = View(Reach.EVERY, request.view.moment)
+        view = View(reach, request.view.moment)
         inside = replace(
             request,
             lane_filter=replace(request.lane_filter, document_ids=tuple(sorted(scores))),

@@ -122,7 +122,7 @@ def test_headers_of_a_document_retire_another_one_that_comes_later(living: Crate
     assert cited(answer) == ["rules/NOTE-12.md"]
     assert "4 euros" not in answer.text
     search = living.search("parking euros")
-    assert [result.source_id for result in search.results] == ["rules/NOTE-12.md"]
+    assert {result.source_id for result in search.results} == {"rules/NOTE-12.md"}
 
 
 def test_what_is_out_of_force_answers_only_where_nothing_else_does_and_says_so(living: Crate) -> None:

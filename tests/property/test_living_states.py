@@ -145,12 +145,16 @@ def test_long_histories_equal_from_scratch_at_every_prefix(seed: int) -> None:
 
 
 @example(410, 55)
+@example(29174, 55)
 @given(st.integers(0, 1 << 30), st.integers(2, 60))
 @settings(STRANGERS, max_examples=300)
 def test_a_state_never_depends_on_what_takes_effect_later(seed: int, size: int) -> None:
     # A bare word "superseded" is left out: it tells no date, so the edge that it speaks of gives it one.
     facts = [fact for fact in history(seed, size, words=False) if not isinstance(fact, Rules | Erased)]
     facts = [fact for fact in facts if not (isinstance(fact, RevisionFacts) and fact.title.startswith("DEPRECATED"))]
+    # Stating an edge anew dates it anew: that is knowledge, not effect, so only the last statement about each edge stays.
+    last = {(fact.source_id, fact.type, fact.target_id): fact for fact in facts if isinstance(fact, Statement)}
+    facts = [fact for fact in facts if not isinstance(fact, Statement) or fact in last.values()]
     chance = random.Random(seed + 2)
     now = moment(chance.randrange(300))
     early = [fact for fact in facts if _effect(fact) <= now]
