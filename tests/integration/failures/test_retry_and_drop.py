@@ -27,6 +27,13 @@ SEARCHABLE, FAILED, PENDING = (
 )
 
 
+FACTS = {
+    "source": ("ingest", "DocumentIngested"),
+    "chunks": ("chunker", "DocumentChunked"),
+    "vectors": ("embedder", "RecordsEmbedded"),
+}
+
+
 @pytest.fixture
 async def node(tmp_path: Path, postgres_server: str) -> AsyncIterator[WholeNode]:
     async with WholeNode.start(tmp_path, postgres_server) as made:
@@ -55,6 +62,9 @@ async def lose(node: WholeNode, tmp_path: Path, step: str, *readers: str) -> tup
     await node.reopen(without=readers)
     document = (await node.put(CRATE, "sluice", TEXT)).document_id
     await eventually(lambda: node.files(CRATE, document, step))
+    # The pack is there before the fact that names it; without that its writer would only make another one.
+    writer, fact = FACTS[step]
+    await eventually(lambda: node.bus.last_named(crate=CRATE, service=writer, aggregate=document, name=fact))
     (pack,) = node.files(CRATE, document, step)
     kept = tmp_path / pack.name
     shutil.move(pack, kept)
