@@ -85,6 +85,8 @@ class Living:
             Unavailable: When the tables don't answer.
         """
         held = await self._crate(crate_id)
+        # Kept from its first fact on; a crate that was only asked about isn't, since anyone can name one.
+        self._held[crate_id] = held
         self._ahead.add(crate_id)
         self._calm.clear()
         try:

@@ -258,3 +258,10 @@ async def test_a_document_is_found_by_its_source_id(world: World) -> None:
         await world.answers.state(both)
     with pytest.raises(Rejected, match="neither document_id nor source_id"):
         await world.answers.state(pb.GetStateRequest(crate_id=CRATE))
+
+
+async def test_the_first_facts_of_a_crate_are_known_before_they_are_written(world: World) -> None:
+    await world.living.prepare("fresh", [Told(1, at(1), put(ONE, 1, 0))])
+    assert set(await world.living.timelines("fresh", [(ONE, 1), (TWO, 1)])) == {(ONE, 1)}
+    world.living.dropped("fresh")
+    assert await world.living.timelines("fresh", [(ONE, 1)]) == {}
