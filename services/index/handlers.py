@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from services.index.changes import LaneChanges, Moved, lane_changes
@@ -212,8 +212,9 @@ class LaneProjection:
                 await self._give_up(facts.pop(fact), failure)
         counted = await self._forces.after(crate_id, made, told, contents)
         loaded = await assemble(contents, counted.mine)
-        again = await self._lanes_had(crate_id, generations, events[0].place)
-        moved = await self._moved(crate_id, counted, stored=loaded.contents, again=again)
+        others = [key for key in (*counted.mine, *counted.others) if key not in loaded.contents]
+        again = bool(others) and await self._lanes_had(crate_id, generations, events[0].place)
+        moved = await self._moved(crate_id, others, counted, again=again)
         lanes = tuple(lane_changes(crate_id, generations, made, loaded, moved))
         rows = CrateRows(
             crate_id=crate_id,
@@ -229,11 +230,8 @@ class LaneProjection:
         )
         return _Prepared(rows=rows, lanes=lanes)
 
-    async def _moved(
-        self, crate_id: str, counted: Counted, *, stored: Container[RevisionKey], again: bool
-    ) -> list[Moved]:
+    async def _moved(self, crate_id: str, keys: Sequence[RevisionKey], counted: Counted, *, again: bool) -> list[Moved]:
         """Revisions that aren't loaded anew but count at other times than the rows have; all of them for `again`."""
-        keys = [key for key in (*counted.mine, *counted.others) if key not in stored]
         moved = []
         for shown in await self._tables.shown_of(crate_id, keys) if keys else ():
             key = (shown.fact.document_id, shown.fact.revision)

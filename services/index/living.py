@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from services.index.domain.force import Force
 from services.index.domain.living.changes import (
     Known,
     LivingChange,
@@ -49,10 +48,10 @@ class LivingTables(Protocol):
 
 @dataclass(slots=True)
 class _Held:
-    """A crate in memory."""
+    """A crate in memory, with the time of the event that each timeline is known by."""
 
     graph: Graph = field(default_factory=Graph)
-    known: dict[RevisionKey, tuple[int, datetime]] = field(default_factory=dict)
+    recorded: dict[RevisionKey, datetime] = field(default_factory=dict)
     clock: datetime | None = None
 
 
@@ -168,9 +167,7 @@ class Living:
                 stored = await self._tables.load(crate_id)
                 held = _Held(clock=stored.clock)
                 held.graph.apply(stored.facts)
-                held.known = {
-                    (row.document_id, row.revision): (row.known_from, row.recorded_at) for row in stored.known
-                }
+                held.recorded = {(row.document_id, row.revision): row.recorded_at for row in stored.known}
                 if stored.facts:
                     self._held[crate_id] = held
         return held
@@ -182,7 +179,6 @@ class Living:
 
 
 def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
-    before: dict[RevisionKey, Timeline | None] = {}
     rows: list[Known] = []
     seen: list[StateChange] = []
     for one in told:
@@ -191,15 +187,13 @@ def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
             continue
         for key, timeline in held.graph.apply([one.fact]).items():
             was = held.graph.replaced.get(key)
-            before.setdefault(key, was)
             rows.append(_row(key, one, timeline))
             seen += seen_at(key, was, timeline, one.recorded_at, one.position)
-            held.known[key] = (one.position, one.recorded_at)
+            held.recorded[key] = one.recorded_at
     return LivingChange(
         crate_id=crate_id,
         told=tuple(told),
         timelines=chained(rows),
-        forces=_forces(held.graph, before),
         seen=tuple(seen),
         clock=held.clock,
     )
@@ -215,18 +209,6 @@ def _row(key: RevisionKey, one: Told, timeline: Timeline | None) -> Known:
     )
 
 
-def _forces(graph: Graph, before: dict[RevisionKey, Timeline | None]) -> dict[RevisionKey, Force]:
-    found: dict[RevisionKey, Force] = {}
-    for key, was in before.items():
-        timeline = graph.timelines.get(key)
-        if timeline is None:
-            continue
-        force = force_of(timeline)
-        if was is None or force_of(was) != force:
-            found[key] = force
-    return found
-
-
 def _tick(held: _Held, tick: Tick, position: int) -> list[StateChange]:
     """Changes of state since the last tick, or since a timeline was last looked at."""
     last, now = held.clock, tick.now
@@ -236,7 +218,7 @@ def _tick(held: _Held, tick: Tick, position: int) -> list[StateChange]:
     found: list[StateChange] = []
     for key in sorted(held.graph.timelines):
         timeline = held.graph.timelines[key]
-        since = held.known[key][1] if key in held.known else timeline.effective_at
+        since = held.recorded.get(key, timeline.effective_at)
         since = since if last is None else max(since, last)
         if since < now:
             found += seen_between(key, state_of(timeline, since), state_of(timeline, now), position)

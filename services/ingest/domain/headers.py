@@ -149,7 +149,7 @@ def check_header(header: Header) -> tuple[Header, tuple[str, ...]]:
         source_id=source_id(header.source_id),
         title=title,
         metadata=metadata,
-        effective_at=_utc(header.effective_at),
+        effective_at=utc(header.effective_at),
     )
     return cleaned, (*notices, *more)
 
@@ -243,7 +243,18 @@ def _metadata_problem(key: str, value: str) -> str:
     return ""
 
 
-def _utc(moment: datetime | None) -> datetime | None:
+def utc(moment: datetime | None) -> datetime | None:
+    """Bring an effective time to UTC.
+
+    Args:
+        moment: As the caller gave it; None when it gave none.
+
+    Returns:
+        The same instant.
+
+    Raises:
+        Refused: When it names no time zone, or is no time of the calendar in UTC.
+    """
     if moment is None:
         return None
     if moment.tzinfo is None:

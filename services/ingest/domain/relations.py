@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from blake3 import blake3
 
+from services.ingest.domain import headers
 from services.ingest.domain.refusals import Refused, Unknown
 
 PPM: Final = 1_000_000
@@ -131,7 +132,7 @@ def checked(statement: Statement) -> Statement:
         type=kind,
         target=statement.target,
         confidence=confidence,
-        effective_at=_utc(statement.effective_at),
+        effective_at=headers.utc(statement.effective_at),
         withdrawn=statement.withdrawn,
     )
 
@@ -208,14 +209,3 @@ def aggregate(secret: bytes, source: str, kind: str, target: str) -> str:
     """
     name = f"relation\x00{source}\x00{kind}\x00{target}"
     return blake3(name.encode(), key=secret).hexdigest(length=16)
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    if moment is None:
-        return None
-    if moment.tzinfo is None:
-        raise Refused("effective_at names no time zone: nobody may guess one")
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError as error:
-        raise Refused("effective_at isn't a time between the years 1 and 9999") from error

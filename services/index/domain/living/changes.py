@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -96,7 +96,6 @@ class LivingChange:
         crate_id: Crate.
         told: The facts, in log order.
         timelines: New timelines in order of position; each closes the one before.
-        forces: Revisions whose records in the lanes carry another force now; `current` is left at its default.
         seen: Changes of state to signal.
         clock: Last tick; None for none.
     """
@@ -104,7 +103,6 @@ class LivingChange:
     crate_id: str
     told: tuple[Told, ...] = ()
     timelines: tuple[Known, ...] = ()
-    forces: Mapping[RevisionKey, Force] = field(default_factory=dict)
     seen: tuple[StateChange, ...] = ()
     clock: datetime | None = None
 
