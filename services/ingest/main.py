@@ -83,15 +83,15 @@ async def wire(context: Context) -> Role:
         handed_over=partial(retries.handed_over, context.bus, LoggedFailures(bus=context.bus)),
         erased=scrubber.wake,
     )
-    submit = _submissions(context, documents, relations, settings).run
-    clock = Clock(log=context.bus, tables=tables, interval_s=settings.clock_interval_s, clock=utc_now).run
+    add = pb_grpc.add_IngestServiceServicer_to_server
+    submit = _submissions(context, documents, relations, settings)
+    clock = Clock(log=context.bus, tables=tables, interval_s=settings.clock_interval_s, clock=utc_now)
     return Role(
         name="ingest",
-        servicers=(
-            Servicer("affidavit.ingest.v1.IngestService", pb_grpc.add_IngestServiceServicer_to_server, servicer),
-        ),
+        servicers=(Servicer("affidavit.ingest.v1.IngestService", add, servicer),),
         projections=_projections(tables, projections),
-        background=(submit, scrubber.run, clock, lambda: embedding.run(context.bus)),
+        background=(submit.run, scrubber.run, clock.run, lambda: embedding.run(context.bus)),
+        checks={"publishers' subject": submit.problem},
         close=(preparer.close,),
     )
 

@@ -24,6 +24,7 @@ from services.kernel import auth, channels
 from services.kernel.bus import Bus
 from services.kernel.runner import Node
 from services.kernel.settings import NodeSettings
+from tests.integration.waiting import heard
 
 WAIT_S = 30.0
 
@@ -101,6 +102,7 @@ class WholeNode:
         roles = [role for role in topology.ROLE_NAMES if role not in without]
         self.node = Node(settings=self.settings, wires=wires(roles), identify=self._identify)
         await self.node.start()
+        await heard(self.node)
         self.channel = channels.channel(self.settings.listen)
         self.ingest = pb_grpc.IngestServiceStub(self.channel)
         self.query = query_grpc.QueryServiceStub(self.channel)

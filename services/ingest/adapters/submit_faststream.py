@@ -9,6 +9,7 @@ from typing import Final
 
 from faststream.message import StreamMessage
 from faststream.nats import NatsBroker, NatsResponse
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from services import topology
@@ -56,13 +57,26 @@ class SubmitSubject:
         async def serve(request: tuple[str, bytes, dict[str, str]]) -> NatsResponse:
             return NatsResponse(await answer(*request), headers={"content-type": CONTENT_TYPE})
 
+        self._client: Client | None = None
+
     async def run(self) -> None:
         """Listen until cancelled, then answer what was accepted; replicas share the load."""
         try:
+            client = await self._broker.connect()
             await self._broker.start()
+            # The server has the subscription once it has answered what was sent behind it.
+            await client.flush()
+            self._client = client
             await asyncio.Event().wait()
         finally:
+            self._client = None
             await self._broker.stop()
+
+    async def problem(self) -> str:
+        """Why publishers would find nobody here; "" when they are heard."""
+        if self._client is None:
+            return "doesn't listen yet"
+        return "" if self._client.is_connected else "lost nats-server and tries to reach it again"
 
 
 async def _request(message: StreamMessage[Msg]) -> tuple[str, bytes, dict[str, str]]:

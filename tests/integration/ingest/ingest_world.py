@@ -27,6 +27,7 @@ from services.kernel.bus import Bus
 from services.kernel.envelope import Event
 from services.kernel.runner import Node
 from services.kernel.settings import NodeSettings
+from tests.integration.waiting import heard
 
 WAIT_S = 10.0
 ROLES = ("ingest", "chunker", "embedder", "index")
@@ -150,6 +151,7 @@ class World:
         buses = {role: await Bus.connect(settings.nats_url, role=role) for role in ROLES}
         world = cls(settings=settings, buses=buses)
         await world.node.start()
+        await heard(world.node)
         yield world
         await world.node.stop()
         for bus in buses.values():
@@ -163,6 +165,7 @@ class World:
         """Start the node again after `node.stop()`."""
         self.node = Node(settings=self.settings, wires={"ingest": wire})
         await self.node.start()
+        await heard(self.node)
 
 
 class Pipeline:
