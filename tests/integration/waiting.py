@@ -13,5 +13,7 @@ _PATIENCE_S = 10.0
 async def heard(node: Node) -> None:
     """Wait until a node that runs ingest says that publishers are heard."""
     async with asyncio.timeout(_PATIENCE_S):
-        while PUBLISHERS in await node.problems():
+        while True:
+            if PUBLISHERS not in await node.problems():
+                return
             await asyncio.sleep(0.01)

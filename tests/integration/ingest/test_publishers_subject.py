@@ -23,7 +23,9 @@ async def _echo(crate: str, payload: bytes, headers: Mapping[str, str]) -> bytes
 
 async def _until(subject: SubmitSubject, problem: str) -> None:
     async with asyncio.timeout(_PATIENCE_S):
-        while await subject.problem() != problem:
+        while True:
+            if await subject.problem() == problem:
+                return
             await asyncio.sleep(0)
 
 
