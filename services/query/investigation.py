@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from services.query.domain.admission import Admitted, admit, covered_share
+from services.query.domain.admission import Admitted, admit, common_terms, covered_share
 from services.query.domain.expansion import Pair, across_series, contradictors, expand, find_pair, types_for
 from services.query.domain.fusion import Fused, document_scores
 from services.query.domain.intent import Intent, VersionWish
@@ -14,6 +14,7 @@ from services.query.domain.living import Family, LivingState, Moment, Reach, Rel
 from services.query.domain.modes import AnswerMode
 from services.query.domain.pool import Item, Pool, barred_versions, make_pool, with_titles
 from services.query.domain.profile import PPM, LivingNumbers
+from services.query.domain.question import content_terms
 from services.query.domain.values import Form, RecordKey
 from services.query.domain.versions import series_of, version_note, wanted_member
 from services.query.ports import Index, Walk
@@ -125,7 +126,7 @@ class Investigator:
     ) -> tuple[Request, _Found, _Version, tuple[str, ...]]:
         """Look in force first where a version is wanted: old versions crowd out what tells which series is meant."""
         nothing: _Version = (None, None, "")
-        if intent.version is not VersionWish.NONE and request.view.reach is Reach.EVERY:
+        if intent.version is not VersionWish.NONE and not intent.status and request.view.reach is Reach.EVERY:
             near = replace(request, view=replace(request.view, reach=Reach.IN_FORCE))
             found = await self._look(near, intent, numbers)
             version = await self._version(near, intent, found[2], numbers)
@@ -159,7 +160,9 @@ class Investigator:
         )
         pool = make_pool(admitted, read.states, intent, numbers)
         least, bonus = numbers.title_least_ppm / PPM, numbers.title_bonus_ppm / PPM
-        return retrieval, read, with_titles(pool, request.query, least=least, bonus=bonus)
+        asked = frozenset(content_terms(request.query))
+        common = common_terms(retrieval.keyword.terms, numbers.title_common_ppm / PPM)
+        return retrieval, read, with_titles(pool, asked, common, least=least, bonus=bonus)
 
     async def _version(self, request: Request, intent: Intent, pool: Pool, numbers: LivingNumbers) -> _Version:
         """The member of a series that the question wants, by the best candidate whose series has it."""

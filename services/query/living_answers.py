@@ -161,7 +161,8 @@ def _shortlist(question: Question, case: Case, profile: Profile, limit: int) -> 
     contexts = select_contexts([item.admitted for item in case.pool.items if not item.expanded_from], limit=limit)
     units = [unit for context in contexts for unit in units_of(context.passage)]
     short = list(evidence.shortlist(question, units, soft=soft, limit=profile.evidence.shortlist))
-    needed = {case.chosen, *case.against, *tuple(case.pool.documents)[:4]}
+    best = [name for name in case.pool.documents if name not in case.barred]
+    needed = {case.chosen, *case.against, *best[:4]}
     needed |= {case.pair.first, case.pair.second, *case.pair.further} if case.pair else set()
     for document_id in sorted(needed - {unit.passage.key.document_id for unit in short} - {""}):
         own = [

@@ -48,6 +48,20 @@ def covered_share(terms: Sequence[TermWeight], held: frozenset[str]) -> float:
     return sum(_weight(term, unknown) for term in terms if term.term in held) / total
 
 
+def common_terms(terms: Sequence[TermWeight], most: float) -> frozenset[str]:
+    """Find the terms of a query that tell next to nothing apart.
+
+    Args:
+        terms: The query's terms with their IDF.
+        most: Share of the IDF of an unknown term up to which one is common.
+
+    Returns:
+        Those terms.
+    """
+    limit = most * idf_of_unknown(terms)
+    return frozenset(term.term for term in terms if term.document_frequency and term.idf <= limit)
+
+
 def admit(
     candidates: Sequence[tuple[Fused, Passage]],
     terms: Sequence[TermWeight],

@@ -72,6 +72,10 @@ _STANDING = (
     r"|withdraw|deprecate|land(?:ed)?|reviewed|up\s+to\s+date|outdated|stale|out\s+of\s+date|still\s+(?:valid|apply|applies"
     r"|hold|holds|current|binding))"
 )
+_WRITTEN = (
+    r"(?:laid\s+down|set\s+out|written|described?|explain(?:ed)?|defined?|specified|specify|stated?|documented|listed|covered"
+    r"|recorded|published|announced|read|look(?:ed)?\s+up|found)"
+)
 _VERSION = regex.compile(
     r"\b(?:v(?:ersion|\.)?\s*(?P<named>\d+(?:\.\d+)*[\w.+\-]*?)|(?P<bare>\d+(?:\.\d+)+(?:-?(?:rc|alpha|beta|a|b)\.?\d*)?))(?=[\s,;:?!)]|\.(?:\s|$)|$)",
     _FLAGS,
@@ -162,7 +166,7 @@ _HALVES = (
 _JOINED = regex.compile(r"\band\b|\bboth\b|;", _FLAGS)
 _DOCUMENTS = _any(
     rf"\b(?:which|what)\s+(?:\w+[\s\-]+){{0,5}}?{_THING}\b",
-    r"^\W*(?:\w+\s+){0,2}where\s+(?:is|are|was|were|do|does|did|can)\b",
+    rf"^\W*(?:\w+\s+){{0,2}}where\s+(?:is|are|was|were|do|does|did|can)\b.*\b{_WRITTEN}\b",
     rf"^\W*what\s+are\s+(?:the\s+)?(?:\w+\s+){{0,4}}?{_THING}\b",
     rf"\b(?:show|find|give|need|name|cite|list)\s+(?:me\s+)?(?:the\s+)?(?:\w+\s+){{0,4}}?{_THING}\b",
     rf"\binto\s+(?:what|which)\b|\b(?:under|in|by|to)\s+which\s+{_THING}\b",

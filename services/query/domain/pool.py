@@ -99,37 +99,43 @@ def make_pool(
     return Pool().plus(items)
 
 
-def title_share(title: str, asked: frozenset[str]) -> float:
+def title_share(title: str, asked: frozenset[str], common: frozenset[str]) -> float:
     """Tell how far a question names a document by its title.
 
     Args:
         title: Of the document.
         asked: Content terms of the question.
+        common: Those that most documents have: alone they name none.
 
     Returns:
-        Share of the title's content terms, its numbers aside, that the question has; 0 for less than two of them.
+        Share of the title's content terms, its numbers aside, that the question has; of less than all of them only
+        terms that aren't common count. 0 for less than two.
     """
     named = [term for term in content_terms(title) if not term[:1].isdigit()]
+    if not asked.issuperset(named):
+        named = [term for term in named if term not in common]
     hits = sum(term in asked for term in named)
     return hits / len(named) if hits > 1 else 0.0
 
 
-def with_titles(pool: Pool, query: str, *, least: float, bonus: float) -> Pool:
+def with_titles(
+    pool: Pool, asked: frozenset[str], common: frozenset[str], *, least: float, bonus: float
+) -> Pool:
     """Lift the documents that a question names by their titles.
 
     Args:
         pool: The candidates.
-        query: The question.
+        asked: Content terms of the question.
+        common: Those that most documents have.
         least: Share of a title from which it counts.
         bonus: Added to the score for a whole title; by the square of its share for less.
 
     Returns:
         The pool in its new order.
     """
-    asked = frozenset(content_terms(query))
     lifted = []
     for item in pool.items:
-        share = title_share(item.admitted.passage.title, asked)
+        share = title_share(item.admitted.passage.title, asked, common)
         candidate = item.admitted.candidate
         score = candidate.score + (bonus * share * share if share >= least else 0.0)
         lifted.append(replace(item, admitted=replace(item.admitted, candidate=replace(candidate, score=score))))

@@ -156,6 +156,7 @@ class LivingNumbers:
         several_coverage_ppm: Share of the best document's coverage from which another one is named where several are asked
             for.
         title_least_ppm: Share of its title from which a question names a document.
+        title_common_ppm: Share of the IDF of an unknown term up to which a word is common and names no document.
         title_bonus_ppm: Added to the score of one that it names.
         family_margin_ppm: How far a newer member's coverage may lie below that of the best of its series.
         verified_domains: Source domains that verified and audit need.
@@ -175,6 +176,7 @@ class LivingNumbers:
     companion_score_ppm: int
     several_coverage_ppm: int
     title_least_ppm: int
+    title_common_ppm: int
     title_bonus_ppm: int
     family_margin_ppm: int
     verified_domains: int
@@ -297,6 +299,7 @@ V3_1 = replace(
         companion_score_ppm=970_000,
         several_coverage_ppm=750_000,
         title_least_ppm=600_000,
+        title_common_ppm=70_000,
         title_bonus_ppm=12_000,
         family_margin_ppm=100_000,
         verified_domains=2,
