@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from services.kernel.errors import Failure, PreconditionFailed
 from services.query.domain import choosing, evidence
@@ -183,7 +184,8 @@ def _choose(
     units = choosing.best_units(ranked)
     allowed = frozenset(pool.documents) - case.barred
     by_words = choosing.choose_units(ranked, allowed, profile)
-    first = _wanted_documents(case, bool(by_words), numbers)
+    scores = {scored.unit.passage.key.document_id: scored.score for scored in reversed(ranked)}
+    first = _wanted_documents(case, scores, bool(by_words), numbers)
     choices = choosing.limit_documents(choosing.put_first(first, units, by_words), most=most)
     if not choices:
         return ()
@@ -204,7 +206,9 @@ def _choose(
     return choices
 
 
-def _wanted_documents(case: Case, answered: bool, numbers: LivingNumbers) -> tuple[tuple[str, Role], ...]:
+def _wanted_documents(
+    case: Case, scores: Mapping[str, float], answered: bool, numbers: LivingNumbers
+) -> tuple[tuple[str, Role], ...]:
     """Documents that go first by the question's intent: a version, a pair, or the best one as such."""
     documents = case.pool.documents
     if case.chosen:
@@ -219,6 +223,9 @@ def _wanted_documents(case: Case, answered: bool, numbers: LivingNumbers) -> tup
     if not held or not (answered or (asked and _strong(held[0], numbers))):
         return ()
     near = [item for item in held if item.score >= held[0].score * numbers.companion_score_ppm / PPM]
+    # Of documents that rank alike, the one whose own words answer best goes first.
+    near.sort(key=lambda item: -scores.get(item.document_id, -inf))
+    held = [*near, *held[len(near) :]]
     companions = near[1:_COMPANIONS] if asked else []
     if case.intent.many and case.intent.documents:
         enough = held[0].admitted.coverage * numbers.several_coverage_ppm / PPM
