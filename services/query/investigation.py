@@ -169,6 +169,10 @@ class Investigator:
         best = tuple(pool.documents)[: numbers.seeds]
         if intent.version is VersionWish.NONE or not best or not numbers.features.version_intent:
             return None, None, ""
+        # What only one lane finds close tells less of which series is meant.
+        close = {name: _closeness(pool.documents[name]) for name in best}
+        least = numbers.series_closeness_ppm / PPM * max(close.values())
+        best = tuple(name for name in best if close[name] >= least or pool.documents[name].named)
         moment = request.view.moment
         families = await self._index.families(request.crate_id, best, moment)
         looked_at = best if intent.version is VersionWish.EXPLICIT else best[:2]
@@ -308,6 +312,10 @@ def _items(
         state = read.states.get((key.document_id, key.revision))
         items.append(Item(Admitted(scored, passage, share), state, seeds.get(key.document_id, ""), picked))
     return tuple(items)
+
+
+def _closeness(item: Item) -> float:
+    return item.admitted.coverage + item.admitted.candidate.cosine
 
 
 def _contested(state: StateReport | None) -> bool:

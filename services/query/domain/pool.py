@@ -25,12 +25,14 @@ class Item:
         state: None where the index told none.
         expanded_from: Document whose relation brought it; empty when a lane did.
         picked: The question's intent asks for its document.
+        named: The question names its document by its title.
     """
 
     admitted: Admitted
     state: StateReport | None
     expanded_from: str = ""
     picked: bool = False
+    named: bool = False
 
     @property
     def document_id(self) -> str:
@@ -136,9 +138,12 @@ def with_titles(
     lifted = []
     for item in pool.items:
         share = title_share(item.admitted.passage.title, asked, common)
+        if share < least:
+            lifted.append(item)
+            continue
         candidate = item.admitted.candidate
-        score = candidate.score + (bonus * share * share if share >= least else 0.0)
-        lifted.append(replace(item, admitted=replace(item.admitted, candidate=replace(candidate, score=score))))
+        raised = replace(candidate, score=candidate.score + bonus * share * share)
+        lifted.append(replace(item, admitted=replace(item.admitted, candidate=raised), named=True))
     return Pool().plus(lifted)
 
 

@@ -159,6 +159,7 @@ class LivingNumbers:
         title_common_ppm: Share of the IDF of an unknown term up to which a word is common and names no document.
         title_bonus_ppm: Added to the score of one that it names.
         family_margin_ppm: How far a newer member's coverage may lie below that of the best of its series.
+        series_closeness_ppm: Share of the best sum of coverage and cosine from which a document tells which series is meant.
         verified_domains: Source domains that verified and audit need.
     """
 
@@ -179,6 +180,7 @@ class LivingNumbers:
     title_common_ppm: int
     title_bonus_ppm: int
     family_margin_ppm: int
+    series_closeness_ppm: int
     verified_domains: int
 
 
@@ -302,6 +304,7 @@ V3_1 = replace(
         title_common_ppm=70_000,
         title_bonus_ppm=12_000,
         family_margin_ppm=100_000,
+        series_closeness_ppm=850_000,
         verified_domains=2,
     ),
 )
