@@ -220,7 +220,11 @@ def _wanted_documents(
         return ()
     held = [item for name, item in documents.items() if name not in case.barred and not item.expanded_from]
     asked = case.intent.documents or case.intent.status or case.intent.version is not VersionWish.NONE
-    if not held or not (answered or (asked and _strong(held[0], numbers))):
+    if not held:
+        return ()
+    # A document that the question names may speak for itself, but a number or a person asked for has to be there.
+    meant = asked or (held[0].named and not case.intent.particular)
+    if not (answered or (meant and _strong(held[0], numbers))):
         return ()
     near = [item for item in held if item.score >= held[0].score * numbers.companion_score_ppm / PPM]
     # Of documents that rank alike, the one whose own words answer best goes first.

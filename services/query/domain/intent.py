@@ -9,6 +9,7 @@ from enum import Enum
 import regex
 
 from services.query.domain.living import Reach, RelationType
+from services.query.domain.question import AnswerKind, answer_kind
 
 _FLAGS = regex.IGNORECASE | regex.V1
 
@@ -37,6 +38,7 @@ class Intent:
         replacement: It asks for what took something's place.
         documents: It asks for documents themselves, not for what they say.
         many: It asks for several.
+        particular: It asks for a number, a moment, a person, a place or a reason.
     """
 
     version: VersionWish = VersionWish.NONE
@@ -48,6 +50,7 @@ class Intent:
     replacement: bool = False
     documents: bool = False
     many: bool = False
+    particular: bool = False
 
     @property
     def reach(self) -> Reach:
@@ -207,6 +210,7 @@ def read_intent(question: str) -> Intent:
         replacement=replacement,
         documents=bool(_DOCUMENTS.search(question)),
         many=bool(_MANY.search(question)),
+        particular=answer_kind(question) is not AnswerKind.ANY,
     )
 
 

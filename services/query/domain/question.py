@@ -155,7 +155,7 @@ def read_question(text: str, weights: Sequence[TermWeight], *, floor: float, gen
             weight *= generic
         found[word.term] = QuestionTerm(word.term, word.surface, weight, named, word.start)
     terms = tuple(found.values())
-    kind = _kind(text)
+    kind = answer_kind(text)
     focus = _focus_words(text, terms)
     implied = _KIND_WORDS if kind in {AnswerKind.NUMBER, AnswerKind.MOMENT} else frozenset()
     return Question(
@@ -180,7 +180,8 @@ def content_terms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kept))
 
 
-def _kind(text: str) -> AnswerKind:
+def answer_kind(text: str) -> AnswerKind:
+    """Tell what kind of thing an answer to a question has to hold."""
     for kind, pattern in _KINDS:
         if pattern.search(text):
             return kind
