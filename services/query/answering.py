@@ -140,8 +140,8 @@ class Answerer:
     async def _write_living(self, ask: Ask, rules: CrateRules, wanted: Wanted, history_note: str) -> Draft:
         profile = wanted.request.profile
         numbers = living_numbers(profile)
-        request, intent = read_view(wanted.request, ask.moment, None, self._clock())
-        wanted = replace(wanted, request=request, intent=intent)
+        read = read_view(wanted.request, ask.moment, None, self._clock())
+        wanted = replace(wanted, request=read.request, intent=read.intent, otherwise=read.otherwise)
         made = await self._living.make(wanted, numbers)
         case = made.case
         found = _Evidence(made.places, profile, case.retrieval, case.position, made.notes)
@@ -152,7 +152,7 @@ class Answerer:
         outcome = replace(
             draft.outcome,
             moment=Moment(case.moment.as_of, case.moment.at or case.position),
-            sufficiency=weigh(places, request.query, needed),
+            sufficiency=weigh(places, made.query, needed),
             states=states,
             notes=(*draft.outcome.notes, *state_notes(places, states)),
             explanation=explanation(places, case) if ask.explain else (),

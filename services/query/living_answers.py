@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from services.kernel.errors import Failure, PreconditionFailed
@@ -23,6 +23,7 @@ from services.query.domain.units import Unit, units_of
 from services.query.investigation import Case, Investigator
 from services.query.ports import Embedder
 from services.query.retrieval import Request
+from services.query.searching import nothing_then
 
 # Units weighed of documents that relations or the intent brought, best by their words.
 _UNITS_PER_DOCUMENT = 3
@@ -40,6 +41,7 @@ class Wanted:
         mode: Mode asked for.
         allow_downgrade: Verified may fall back to light.
         limit: Contexts considered.
+        otherwise: What to look for where nothing is found; None: nothing else.
     """
 
     request: Request
@@ -47,12 +49,14 @@ class Wanted:
     mode: ModeDecision
     allow_downgrade: bool
     limit: int
+    otherwise: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LivingEvidence:
-    """Cited places and what is to be told about them."""
+    """Cited places and what is to be told about them; `query` is what they answer."""
 
+    query: str
     places: tuple[CitedPlace, ...]
     case: Case
     mode: ModeDecision
@@ -80,7 +84,7 @@ class LivingEvidenceMaker:
             PreconditionFailed: When the mode needs more source domains than answer, and nothing else may be served.
             Unavailable: When no lane or not the index answers.
         """
-        case = await self._investigator.investigate(wanted.request, wanted.intent, numbers, wanted.mode.requested)
+        wanted, case = await self._case(wanted, numbers)
         ranked, note = await self._rank(wanted, case)
         needed = mode_needs(wanted.mode.requested, domains=numbers.verified_domains)
         places = choosing.place_choices(_choose(wanted, case, ranked, numbers, needed))
@@ -92,7 +96,17 @@ class LivingEvidenceMaker:
         )
         if isinstance(mode, ModeRefusal):
             raise PreconditionFailed(mode.message)
-        return LivingEvidence(places, case, mode, (*case.notes, *note))
+        return LivingEvidence(wanted.request.query, places, case, mode, (*case.notes, *note))
+
+    async def _case(self, wanted: Wanted, numbers: LivingNumbers) -> tuple[Wanted, Case]:
+        case = await self._investigator.investigate(wanted.request, wanted.intent, numbers, wanted.mode.requested)
+        if case.pool.items or wanted.otherwise is None:
+            return wanted, case
+        other = replace(wanted, request=wanted.otherwise, otherwise=None)
+        _, found = await self._case(other, numbers)
+        if not found.pool.items:
+            return wanted, case
+        return other, replace(found, notes=(nothing_then(wanted.request), *found.notes))
 
     async def _rank(self, wanted: Wanted, case: Case) -> tuple[tuple[evidence.Scored, ...], tuple[str, ...]]:
         profile, retrieval = wanted.request.profile, case.retrieval

@@ -37,6 +37,21 @@ class Look:
     by_document: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A request as it is understood.
+
+    Attributes:
+        request: With its view.
+        intent: Of its words.
+        otherwise: What to look for where nothing is found; None: nothing else.
+    """
+
+    request: Request
+    intent: Intent
+    otherwise: Request | None = None
+
+
 class Searcher:
     """Searches in the view that a request gets."""
 
@@ -51,7 +66,8 @@ class Searcher:
             look: The search.
 
         Returns:
-            Results; where the profile searches what is in force and nothing of that matches, what isn't any more.
+            Results; where the profile searches what is in force and nothing of that matches, what isn't any more;
+            where nothing matches at the moment that the query's words name, what is in force now.
 
         Raises:
             NotAvailableYet: When the profile knows no time and the search names a moment or a reach.
@@ -62,7 +78,14 @@ class Searcher:
         refuse_past(profile, look.moment, look.reach)
         if profile.living is None:
             return await self._retriever.search(look.request, limit=look.limit, by_document=look.by_document)
-        request, _ = read_view(look.request, look.moment, look.reach, self._clock())
+        reading = read_view(look.request, look.moment, look.reach, self._clock())
+        outcome = await self._widening(reading.request, look)
+        if outcome.results or reading.otherwise is None:
+            return outcome
+        found = await self._widening(reading.otherwise, look)
+        return replace(found, notes=(nothing_then(reading.request), *found.notes)) if found.results else outcome
+
+    async def _widening(self, request: Request, look: Look) -> SearchOutcome:
         outcome = await self._retriever.search(request, limit=look.limit, by_document=look.by_document)
         if outcome.results or look.reach is not None or request.view.reach is not Reach.IN_FORCE:
             return outcome
@@ -101,7 +124,14 @@ def living_numbers(profile: Profile) -> LivingNumbers:
     return profile.living
 
 
-def read_view(request: Request, moment: Moment, reach: Reach | None, now: datetime) -> tuple[Request, Intent]:
+def nothing_then(request: Request) -> str:
+    """Tell that nothing was found at the moment that a request's words name."""
+    as_of = request.view.moment.as_of
+    named = as_of.date().isoformat() if as_of else "then"
+    return f"nothing matches as of {named}, the time that the words name: what is in force now is used"
+
+
+def read_view(request: Request, moment: Moment, reach: Reach | None, now: datetime) -> Reading:
     """Work out what a request may see, and what it wants.
 
     Args:
@@ -111,11 +141,19 @@ def read_view(request: Request, moment: Moment, reach: Reach | None, now: dateti
         now: With a time zone.
 
     Returns:
-        The request with its view, without the words that name the moment; and the intent of its words.
+        The request with its view and its intent. Where the words name the moment, without these words, and beside it
+        the request with all its words about now: a year may be part of what is asked for.
     """
     numbers = living_numbers(request.profile)
     point = read_point_in_time(request.query, now) if numbers.features.question_moment else None
-    intent = read_intent(point.text if point else request.query)
-    as_of = moment.as_of or (point.as_of if point else now)
-    view = View(reach or intent.reach, Moment(as_of, moment.at))
-    return replace(request, query=point.text if point else request.query, view=view), intent
+    if point is None:
+        return _reading(request, request.query, reach, Moment(moment.as_of or now, moment.at))
+    reading = _reading(request, point.text, reach, Moment(moment.as_of or point.as_of, moment.at))
+    if moment.as_of is not None:
+        return reading
+    return replace(reading, otherwise=_reading(request, request.query, reach, Moment(now, moment.at)).request)
+
+
+def _reading(request: Request, query: str, reach: Reach | None, moment: Moment) -> Reading:
+    intent = read_intent(query)
+    return Reading(replace(request, query=query, view=View(reach or intent.reach, moment)), intent)
