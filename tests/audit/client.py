@@ -173,6 +173,7 @@ class Auditor:
         limit: int = 10,
         reach: living_pb2.Reach.ValueType = living_pb2.REACH_UNSPECIFIED,
         as_of: datetime | None = None,
+        at: int = 0,
         within: Sequence[str] = (),
     ) -> list[query_service_pb2.SearchResult]:
         """Search, one result per document.
@@ -184,6 +185,7 @@ class Auditor:
             limit: Documents.
             reach: Which revisions.
             as_of: None: now.
+            at: Position of the log; 0: everything known.
             within: Document ids to search in; empty: all.
 
         Returns:
@@ -197,6 +199,7 @@ class Auditor:
             group_by_document=True,
             filter=index_service_pb2.LaneFilter(kind=KINDS[kind], document_ids=within),
             reach=reach,
+            at=at,
         )
         if as_of:
             request.as_of.FromDatetime(as_of)
@@ -234,10 +237,14 @@ class Auditor:
             request.as_of.FromDatetime(as_of)
         return self.query.Ask(request)
 
+    def position(self) -> int:
+        """Position up to which the index has applied the log."""
+        request = index_service_pb2.GetWatermarkRequest(crate_id=self.crate)
+        return int(self.index.GetWatermark(request).position)
+
     def _applied(self, position: int) -> None:
         limit = time.monotonic() + _APPLIED_TIMEOUT_S
-        request = index_service_pb2.GetWatermarkRequest(crate_id=self.crate)
-        while self.index.GetWatermark(request).position < position:
+        while self.position() < position:
             if time.monotonic() > limit:
                 raise TimeoutError(f"the index hasn't applied position {position} of {self.crate}: look at its log")
             time.sleep(0.05)
