@@ -23,10 +23,6 @@ from services.query.retrieval import Read, Request, Retrieval, Retriever
 NOTHING_IN_FORCE = "nothing in force answers; superseded and deprecated documents are used"
 _CHAIN = (RelationType.SUPERSEDES,)
 _AGAINST = (RelationType.CONTRADICTS,)
-_OUT_OF_FORCE = 0.8
-# Weight of a chunk's own score beside that of its document: it orders the chunks of one document.
-_WITHIN = 0.0001
-
 
 _Found: TypeAlias = tuple[Retrieval, Read, Pool]
 _Version: TypeAlias = tuple[StateReport | None, Family | None, str]
@@ -100,7 +96,8 @@ class Investigator:
             margin=numbers.family_margin_ppm / PPM,
         )
         against = await self._against(request, pool, numbers, everyone=mode is AnswerMode.AUDIT or intent.contested)
-        missing = {item: pool.documents[other].score * 0.5 for item, other in against.items()}
+        least = numbers.contra_ppm / PPM
+        missing = {item: pool.documents[other].score * least for item, other in against.items()}
         missing = {item: score for item, score in missing.items() if item not in pool.documents}
         pool = pool.plus(await self._within(request, retrieval, missing, seeds=against))
         if pair is not None:
@@ -150,7 +147,7 @@ class Investigator:
         by_document = replace(request, by_document=True, vector=retrieval.vector)
         documents = await self._retriever.retrieve(by_document) if retrieval.candidates else retrieval
         scores = document_scores(documents.candidates, retrieval.candidates, k=profile.rank_constant)
-        looked_at = _looked_at(retrieval.candidates, scores, profile.candidates)
+        looked_at = _looked_at(retrieval.candidates, scores, numbers.chunk_ppm / PPM, profile.candidates)
         read = await self._retriever.fetch(request, looked_at, min(retrieval.position, documents.position))
         admitted = admit(
             read.pairs,
@@ -214,9 +211,9 @@ class Investigator:
         numbers: LivingNumbers,
     ) -> tuple[Pool, Pair | None]:
         relations, intent = asked
-        share = numbers.expansion_ppm / PPM
+        share, out = numbers.expansion_ppm / PPM, numbers.out_of_force_ppm / PPM
         scores = {
-            item: found.score * (1.0 if found.state is None or found.state.in_force else _OUT_OF_FORCE)
+            item: found.score * (1.0 if found.state is None or found.state.in_force else out)
             for item, found in pool.documents.items()
         }
         added = expand(scores, relations, share=share, limit=numbers.neighbours)
@@ -289,11 +286,9 @@ class Investigator:
         return _items(read, retrieval, scores, seeds or {}, picked=picked)
 
 
-def _looked_at(candidates: Sequence[Fused], scores: Mapping[str, float], most: int) -> tuple[Fused, ...]:
+def _looked_at(candidates: Sequence[Fused], scores: Mapping[str, float], own: float, most: int) -> tuple[Fused, ...]:
     """The candidates whose chunks are read: by their document's score, of one document by their own."""
-    scored = [
-        replace(found, score=scores.get(found.key.document_id, 0.0) + found.score * _WITHIN) for found in candidates
-    ]
+    scored = [replace(found, score=scores.get(found.key.document_id, 0.0) + found.score * own) for found in candidates]
     ordered = sorted(scored, key=lambda found: (-found.score, found.best_rank, found.key))
     best = {found.key.document_id: found for found in reversed(ordered)}
     first = sorted(best.values(), key=lambda found: (-found.score, found.best_rank, found.key))

@@ -15,7 +15,7 @@ from services.query.domain.living import LivingState, Role
 from services.query.domain.modes import AnswerMode, ModeDecision, ModeRefusal, mode_needs, settle_mode
 from services.query.domain.outcomes import Considered
 from services.query.domain.pool import Item, explain
-from services.query.domain.profile import PPM, LivingNumbers, Profile
+from services.query.domain.profile import PPM, LivingNumbers
 from services.query.domain.question import Question, content_terms, read_question
 from services.query.domain.selection import select_contexts
 from services.query.domain.sufficiency import CitedDocument, Sufficiency, weigh_sufficiency
@@ -24,11 +24,6 @@ from services.query.investigation import Case, Investigator
 from services.query.ports import Embedder
 from services.query.retrieval import Request
 from services.query.searching import nothing_then
-
-# Units weighed of documents that relations or the intent brought, best by their words.
-_UNITS_PER_DOCUMENT = 3
-# Documents that a question about documents names at most, where they score alike.
-_COMPANIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ class LivingEvidenceMaker:
             Unavailable: When no lane or not the index answers.
         """
         wanted, case = await self._case(wanted, numbers)
-        ranked, note = await self._rank(wanted, case)
+        ranked, note = await self._rank(wanted, case, numbers)
         needed = mode_needs(wanted.mode.requested, domains=numbers.verified_domains)
         places = choosing.place_choices(_choose(wanted, case, ranked, numbers, needed))
         domains = sorted({place.unit.passage.source_domain for place in places if place.role is Role.SUPPORT})
@@ -108,7 +103,9 @@ class LivingEvidenceMaker:
             return wanted, case
         return other, replace(found, notes=(nothing_then(wanted.request), *found.notes))
 
-    async def _rank(self, wanted: Wanted, case: Case) -> tuple[tuple[evidence.Scored, ...], tuple[str, ...]]:
+    async def _rank(
+        self, wanted: Wanted, case: Case, numbers: LivingNumbers
+    ) -> tuple[tuple[evidence.Scored, ...], tuple[str, ...]]:
         profile, retrieval = wanted.request.profile, case.retrieval
         told = profile.evidence
         question = read_question(
@@ -118,7 +115,7 @@ class LivingEvidenceMaker:
             generic=told.generic_ppm / PPM,
         )
         soft = told.soft()
-        short = _shortlist(question, case, profile, wanted.limit)
+        short = _shortlist(question, case, wanted, numbers)
         if not short:
             return (), ()
         meanings: evidence.Meanings | None = None
@@ -170,14 +167,17 @@ def explanation(places: Sequence[CitedPlace], case: Case) -> tuple[Considered, .
     return explain(case.retrieval.candidates, case.pool, roles, case.barred, case.read.states)
 
 
-def _shortlist(question: Question, case: Case, profile: Profile, limit: int) -> tuple[Unit, ...]:
+def _shortlist(question: Question, case: Case, wanted: Wanted, numbers: LivingNumbers) -> tuple[Unit, ...]:
     """The units weighed: the best of all contexts, and some of every document that may have to be cited."""
-    soft = profile.evidence.soft()
-    contexts = select_contexts([item.admitted for item in case.pool.items if not item.expanded_from], limit=limit)
+    told = wanted.request.profile.evidence
+    soft = told.soft()
+    contexts = select_contexts(
+        [item.admitted for item in case.pool.items if not item.expanded_from], limit=wanted.limit
+    )
     units = [unit for context in contexts for unit in units_of(context.passage)]
-    short = list(evidence.shortlist(question, units, soft=soft, limit=profile.evidence.shortlist))
+    short = list(evidence.shortlist(question, units, soft=soft, limit=told.shortlist))
     best = [name for name in case.pool.documents if name not in case.barred]
-    needed = {case.chosen, *case.against, *best[:4]}
+    needed = {case.chosen, *case.against, *best[: numbers.cited_documents]}
     needed |= {case.pair.first, case.pair.second, *case.pair.further} if case.pair else set()
     for document_id in sorted(needed - {unit.passage.key.document_id for unit in short} - {""}):
         own = [
@@ -186,7 +186,7 @@ def _shortlist(question: Question, case: Case, profile: Profile, limit: int) -> 
             if item.document_id == document_id
             for unit in units_of(item.admitted.passage)
         ]
-        short += evidence.shortlist(question, own, soft=soft, limit=_UNITS_PER_DOCUMENT)
+        short += evidence.shortlist(question, own, soft=soft, limit=numbers.units_per_document)
     return tuple(short)
 
 
@@ -244,7 +244,7 @@ def _wanted_documents(
     # Of documents that rank alike, the one whose own words answer best goes first.
     near.sort(key=lambda item: -scores.get(item.document_id, -inf))
     held = [*near, *held[len(near) :]]
-    companions = near[1:_COMPANIONS] if asked else []
+    companions = near[1 : numbers.companions] if asked else []
     if case.intent.many and case.intent.documents:
         enough = held[0].admitted.coverage * numbers.several_coverage_ppm / PPM
         companions = [item for item in held[1 : numbers.cited_documents] if item.admitted.coverage >= enough]

@@ -160,6 +160,11 @@ class LivingNumbers:
         title_bonus_ppm: Added to the score of one that it names.
         family_margin_ppm: How far a newer member's coverage may lie below that of the best of its series.
         series_closeness_ppm: Share of the best sum of coverage and cosine from which a document tells which series is meant.
+        out_of_force_ppm: Share of the score of a document that isn't in force, where ends of relations are compared.
+        chunk_ppm: Weight of a chunk's own score beside that of its document: it orders the chunks of one document.
+        contra_ppm: Share of the score of the document that it contradicts, for one that no lane found.
+        companions: Documents that a question about documents names, where they score alike.
+        units_per_document: Units weighed of a document that relations or the intent brought, best by their words.
         verified_domains: Source domains that verified and audit need.
     """
 
@@ -181,6 +186,11 @@ class LivingNumbers:
     title_bonus_ppm: int
     family_margin_ppm: int
     series_closeness_ppm: int
+    out_of_force_ppm: int
+    chunk_ppm: int
+    contra_ppm: int
+    companions: int
+    units_per_document: int
     verified_domains: int
 
 
@@ -305,6 +315,11 @@ V3_1 = replace(
         title_bonus_ppm=12_000,
         family_margin_ppm=100_000,
         series_closeness_ppm=850_000,
+        out_of_force_ppm=800_000,
+        chunk_ppm=100,
+        contra_ppm=500_000,
+        companions=2,
+        units_per_document=3,
         verified_domains=2,
     ),
 )

@@ -9,9 +9,10 @@ from services.query.domain.profile import PROFILES, V1, V3_1
 from services.query.domain.values import Form
 
 
-def test_v1_is_fixed() -> None:
+def test_profiles_are_fixed() -> None:
     """A change of any number is another policy: raise the profile's version with the digest, on purpose."""
     assert policy_digest(V1).hex() == "a3d628e0ea641e9b601e3973a2111632e184edf1e9077959de935a4eb17ebe86"
+    assert policy_digest(V3_1).hex() == "6633fd02b2c6d16dc0574e1bf9395f421bb3df6c89314dfc3025542d91e4bd18"
     assert PROFILES == {"v1": V1, "v3.1": V3_1}
 
 
@@ -21,6 +22,9 @@ def test_every_field_moves_the_digest() -> None:
     assert policy_digest(replace(V1, features=replace(V1.features, reranking=True))) != digest
     assert policy_digest(replace(V1, evidence=replace(V1.evidence, shortlist=11))) != digest
     assert len(digest) == 32
+    assert V3_1.living is not None
+    living = replace(V3_1.living, title_common_ppm=71_000)
+    assert policy_digest(replace(V3_1, living=living)) != policy_digest(V3_1)
 
 
 def test_a_manifest_is_encodable_and_holds_what_the_seed_says() -> None:
