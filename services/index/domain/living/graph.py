@@ -222,9 +222,9 @@ class Graph:
         edge = found
         for _ in range(_DEPTH + bool(self.rules.superseding_series)):
             reached = {other for one in edge for other in self._neighbours(one) if other}
-            for one in edge:
-                reached |= self._cycles.group(one)
-                reached |= self._rivals(one)
+            reached |= self._rivals(edge)
+            for group in {self._cycles.group(one) for one in edge}:
+                reached |= group
             edge = reached - found
             found |= edge
         return found
@@ -232,17 +232,17 @@ class Graph:
     def _neighbours(self, document_id: str) -> Iterator[str]:
         return relations.neighbours(self._edges, self.nodes, document_id, every=bool(self.rules.windows))
 
-    def _rivals(self, document_id: str) -> set[str]:
-        """Members of the superseding series that a document belongs to, or belonged to before."""
+    def _rivals(self, documents: set[str]) -> set[str]:
+        """Members of the superseding series that documents belong to, or belonged to before."""
         if not self.rules.superseding_series:
             return set()
-        names = _families(self.nodes.get(document_id))
-        made = self._revisions.get(document_id, {})
-        names |= {
-            timeline.family.casefold()
-            for revision in made
-            if (timeline := self.timelines.get((document_id, revision))) and timeline.family
-        }
+        names: set[str] = set()
+        for document_id in documents:
+            names |= _families(self.nodes.get(document_id))
+            for revision in self._revisions.get(document_id, ()):
+                timeline = self.timelines.get((document_id, revision))
+                if timeline is not None and timeline.family:
+                    names.add(timeline.family.casefold())
         return {member for name in names for member in self._families.get(name, ())}
 
     def _settle(self, affected: Iterable[str], touched: set[str]) -> dict[RevisionKey, Timeline | None]:

@@ -67,6 +67,8 @@ class Node:
             if revision.until is not None:
                 yield revision.until
             reading = revision.reading
+            if reading.names_successor:
+                yield revision.facts.recorded_at
             if reading.withdrawn_at is not None:
                 yield reading.withdrawn_at
             if reading.superseded_at is not None:
