@@ -175,7 +175,7 @@ class Graph:
         if not held:
             self._revisions.pop(document_id, None)
             self._aliases.seek(document_id, ())
-            return self._aliases.answer(document_id, frozenset())
+            return self._aliases.answer(document_id, {})
         readings = []
         for facts in held.values():
             key = (document_id, facts.revision)
@@ -193,7 +193,7 @@ class Graph:
             for name in tier
         )
         self._aliases.seek(document_id, names)
-        return self._aliases.answer(document_id, made.latest.reading.aliases)
+        return self._aliases.answer(document_id, made.names())
 
     def _relate(self, documents: Iterable[str], statements: Iterable[StatementKey]) -> list[Edge]:
         """Work out edges again; those that came or went."""

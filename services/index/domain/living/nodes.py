@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from services.index.domain.living.reading import Reading
+from services.index.domain.living.series import Stretch
 from services.index.domain.living.values import RevisionFacts
 
 
@@ -50,6 +51,26 @@ class Node:
     def latest(self) -> Revision:
         """Its newest revision."""
         return self.revisions[-1]
+
+    def names(self) -> dict[str, tuple[Stretch, ...]]:
+        """Every name that it answers to, and when: for as long as the revision that shows has it."""
+        found: dict[str, tuple[Stretch, ...]] = {}
+        shown = sorted((one for one in self.revisions if one.shows), key=lambda one: one.facts.effective_at)
+        for revision in shown:
+            start, until = revision.facts.effective_at, revision.until
+            stretches = ((start, until),)
+            if not found:
+                found = dict.fromkeys(revision.reading.aliases, stretches)
+                continue
+            for name in revision.reading.aliases:
+                before = found.get(name)
+                if before is None:
+                    found[name] = stretches
+                elif before[-1][1] == start:
+                    found[name] = (*before[:-1], (before[-1][0], until))
+                else:
+                    found[name] = (*before, *stretches)
+        return found
 
     def shown(self, moment: datetime) -> Revision | None:
         """The newest revision that is effective at an instant."""
