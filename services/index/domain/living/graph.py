@@ -210,7 +210,7 @@ class Graph:
         pairs = {(edge.source, edge.target) for edge in changed if edge.type == values.SUPERSEDES}
         pairs = {pair for pair in pairs if all(pair)}
         if len(pairs) <= _MANY:
-            return {one for source, target in pairs for one in self._cycles.update(source, target)}
+            return set(self._cycles.update(pairs))
         ends = {end for pair in pairs for end in pair}
         before = {one for end in ends for one in self._cycles.group(end)}
         self._cycles.rebuild(self._edges.ends(values.SUPERSEDES))

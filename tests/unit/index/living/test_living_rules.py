@@ -349,6 +349,33 @@ def test_many_edges_at_once_and_a_circle_that_opens() -> None:
     assert told(graph.timelines["d8", 1], day(200)) == "active default"
 
 
+def ring(*pairs: str, position: int, withdrawn: bool = False) -> list[Fact]:
+    """Supersedes edges, each from its first letter to its second, stated or taken back."""
+    return [
+        replace(edge(source, "supersedes", target, position=position), withdrawn=withdrawn) for source, target in pairs
+    ]
+
+
+@pytest.mark.parametrize("letters", ["abc", "bca", "cab", "xyz", "qkd", "mno", "fgh", "rst"])
+def test_circles_that_open_and_close_at_once(letters: str) -> None:
+    # Several names, since the order in which edges of one batch are looked at goes by their hashes.
+    one, two, three = letters
+    batches: list[list[Fact]] = [
+        [*(doc(name) for name in letters), *ring(one + two, two + one, position=1)],
+        [*ring(two + one, position=2, withdrawn=True), *ring(two + three, three + two, position=2)],
+        ring(one + two, position=3, withdrawn=True),
+        ring(three + two, position=4, withdrawn=True),
+        ring(three + one, one + two, position=5),
+    ]
+    graph = Graph()
+    known: list[Fact] = []
+    for batch in batches:
+        graph.apply(batch)
+        known += batch
+        assert graph.timelines == scratch(known)
+    assert told(graph.timelines[two, 1], day(1)) == "contested supersedes_cycle"
+
+
 def test_a_window_at_the_calendar_s_end_ends_with_it() -> None:
     rules = Rules(position=1, windows={"": Window(stale_after_days=30, dormant_after_days=2**32 - 1)})
     last = datetime.max.replace(tzinfo=UTC) - MICROSECOND
