@@ -92,7 +92,7 @@ def rules(chance: random.Random, position: int) -> Rules:
 def revision(chance: random.Random, one: int, other: int, number: int, position: int) -> RevisionFacts:
     """A revision with what its header may say. Titles and stems are shared, so that names of others may be ambiguous."""
     metadata = {"status": chance.choice(STATUS)}
-    if chance.random() < 0.4:
+    for _ in range(chance.choice((0, 0, 0, 1, 2))):
         name = chance.choice(
             (f"doc-{other % 5}", f"{other % 5}", f"Title {other % 4}", f"part-{other}/doc-{other % 5}.md")
         )
@@ -120,13 +120,16 @@ def revision(chance: random.Random, one: int, other: int, number: int, position:
 
 @given(st.integers(0, 1 << 30), st.integers(1, 80))
 @settings(STRANGERS, max_examples=60)
-def test_the_order_of_arrival_changes_nothing(seed: int, size: int) -> None:
+def test_neither_the_order_of_arrival_nor_the_cut_into_batches_changes_anything(seed: int, size: int) -> None:
     facts = history(seed, size)
     shuffled = facts.copy()
-    random.Random(seed + 1).shuffle(shuffled)
+    chance = random.Random(seed + 1)
+    chance.shuffle(shuffled)
     graph = Graph()
-    for fact in shuffled:
-        graph.apply([fact])
+    while shuffled:
+        count = chance.choice((1, 1, 2, 5))
+        graph.apply(shuffled[:count])
+        del shuffled[:count]
     assert graph.timelines == scratch(facts)
 
 

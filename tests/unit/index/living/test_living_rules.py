@@ -351,15 +351,13 @@ def test_many_edges_at_once_and_a_circle_that_opens() -> None:
 
 def ring(*pairs: str, position: int, withdrawn: bool = False) -> list[Fact]:
     """Supersedes edges, each from its first letter to its second, stated or taken back."""
-    return [
-        replace(edge(source, "supersedes", target, position=position), withdrawn=withdrawn) for source, target in pairs
-    ]
+    return [replace(edge(pair[0], "supersedes", pair[1], position=position), withdrawn=withdrawn) for pair in pairs]
 
 
 @pytest.mark.parametrize("letters", ["abc", "bca", "cab", "xyz", "qkd", "mno", "fgh", "rst"])
 def test_circles_that_open_and_close_at_once(letters: str) -> None:
     # Several names, since the order in which edges of one batch are looked at goes by their hashes.
-    one, two, three = letters
+    one, two, three = list(letters)
     batches: list[list[Fact]] = [
         [*(doc(name) for name in letters), *ring(one + two, two + one, position=1)],
         [*ring(two + one, position=2, withdrawn=True), *ring(two + three, three + two, position=2)],
