@@ -154,10 +154,10 @@ class Verdicts:
     def _is_newer(self, other: str, node: Node, moment: datetime, *, by_edge: bool) -> bool:
         """Whether another version in force is the newer one: by number, else the edge points from new to old."""
         against = self._view.nodes.get(other)
-        if against is None or against.live_from is None or against.live_from > moment:
+        mine, theirs = node.shown(moment), against.shown(moment) if against else None
+        if against is None or mine is None or theirs is None:
             return False
-        mine, theirs = node.shown(moment), against.shown(moment)
-        if mine is None or theirs is None:
+        if against.live_from is None or against.live_from > moment:
             return False
         compared = newer(theirs.reading.version.version, mine.reading.version.version)
         if compared:
@@ -232,9 +232,10 @@ class Verdicts:
 
     def _contested(self, node: Node, moment: datetime) -> Verdict | None:
         one = node.document_id
-        for other in sorted(self._supersedes_within(one, one, moment, sources=True)):
-            if self._reaches(one, other, moment):
-                return Verdict(State.CONTESTED, "supersedes_cycle", other=other)
+        # Whatever supersedes it and isn't itself superseded by it has decided before.
+        other = min(self._supersedes_within(one, one, moment, sources=True), default="")
+        if other:
+            return Verdict(State.CONTESTED, "supersedes_cycle", other=other)
         for edge in self._holding(self._view.incoming(one, values.CONTRADICTS), moment):
             if self._stands(edge.source, moment):
                 return Verdict(State.CONTESTED, "contradicts", other=edge.source)
@@ -244,12 +245,12 @@ class Verdicts:
         """Whether a document is effective and neither superseded nor deprecated."""
         node = self._view.nodes.get(document_id)
         shown = node.shown(moment) if node else None
-        if node is None or shown is None:
-            return False
-        return not (
-            self._out_of_force(node, shown, moment)
-            or self._by_series(node, shown, moment)
-            or _by_word(shown, State.DEPRECATED)
+        return (
+            node is not None
+            and shown is not None
+            and not self._out_of_force(node, shown, moment)
+            and not self._by_series(node, shown, moment)
+            and not _by_word(shown, State.DEPRECATED)
         )
 
     def _stale(self, node: Node, revision: Revision, moment: datetime) -> Verdict | None:
