@@ -115,10 +115,13 @@ class Graph:
             self._readings.clear()
             touched.documents |= self._revisions.keys()
         lead_elsewhere: set[str] = set()
+        left = {name for document_id in touched.documents for name in _families(self.nodes.get(document_id))}
         for document_id in touched.documents:
             lead_elsewhere |= self._rebuild(document_id)
         changed = self._relate(touched.documents | lead_elsewhere, touched.statements)
         seeds = set(touched.documents)
+        if self.rules.superseding_series:
+            seeds |= {member for name in left for member in self._families.get(name, ())}
         for edge in changed:
             seeds |= {edge.source, edge.target}
         seeds |= self._circle(changed)
@@ -233,16 +236,10 @@ class Graph:
         return relations.neighbours(self._edges, self.nodes, document_id, every=bool(self.rules.windows))
 
     def _rivals(self, documents: set[str]) -> set[str]:
-        """Members of the superseding series that documents belong to, or belonged to before."""
+        """Members of the superseding series that documents belong to."""
         if not self.rules.superseding_series:
             return set()
-        names: set[str] = set()
-        for document_id in documents:
-            names |= _families(self.nodes.get(document_id))
-            for revision in self._revisions.get(document_id, ()):
-                timeline = self.timelines.get((document_id, revision))
-                if timeline is not None and timeline.family:
-                    names.add(timeline.family.casefold())
+        names = {name for document_id in documents for name in _families(self.nodes.get(document_id))}
         return {member for name in names for member in self._families.get(name, ())}
 
     def _settle(self, affected: Iterable[str], touched: set[str]) -> dict[RevisionKey, Timeline | None]:

@@ -291,6 +291,13 @@ def test_a_version_that_goes_out_of_force_gives_its_place_to_the_one_after_it_or
     assert by_whom([*series(0, 10), doc("b", 5, revision=2, family="f", version="1.1")], "a") == ["", "b"]
 
 
+def test_erasing_a_version_gives_its_place_back() -> None:
+    graph = Graph()
+    graph.apply(series(0, 10))
+    graph.apply([Erased(document_id="b", revision=1, position=9000)])
+    assert [span.verdict.other for span in graph.timelines["a", 1].spans] == [""]
+
+
 def test_an_objection_ends_when_its_series_goes_on() -> None:
     facts: list[Fact] = [*series(0, 10), doc("z"), edge("a", "contradicts", "z")]
     assert [at(facts, "z", number) for number in (9, 10)] == ["contested contradicts", "active default"]
