@@ -42,7 +42,7 @@ class LivingTables(Protocol):
 
         Args:
             crate_id: Crate.
-            at: KNOWLEDGE position; 0: now, which leaves revisions that come back into force.
+            at: KNOWLEDGE position above 0.
         """
 
 
@@ -139,7 +139,7 @@ class Living:
         Args:
             crate_id: Crate.
             as_of: Instant.
-            at: KNOWLEDGE position; 0: everything known.
+            at: KNOWLEDGE position above 0.
 
         Returns:
             Revisions that count although the lanes leave them out, and those that don't although the lanes take them.

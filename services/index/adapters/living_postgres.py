@@ -24,15 +24,14 @@ from services.kernel.db import Database, answering
 _OPEN = "select * from living_timelines where crate = $1 and known_until is null and not erased"
 _DIFFERING = """
 with then_known as (
-    select * from living_timelines where crate = $1 and $2::bigint > 0 and known_from <= $2 and known_until > $2
+    select * from living_timelines where crate = $1 and known_from <= $2 and known_until > $2
     union all
-    select * from living_timelines where crate = $1 and known_until is null and has_gap
-        and ($2::bigint = 0 or known_from <= $2)
+    select * from living_timelines where crate = $1 and known_until is null and has_gap and known_from <= $2
 ), later as (
     select document_id, revision from then_known
     union
     select document_id, revision from living_timelines
-    where crate = $1 and known_until is null and $2::bigint > 0 and known_from > $2 and position <= $2
+    where crate = $1 and known_until is null and known_from > $2 and position <= $2
 )
 select t.*, l.revision as key_revision, l.document_id as key_document, 'then' as side
 from later l join then_known t on t.document_id = l.document_id and t.revision = l.revision

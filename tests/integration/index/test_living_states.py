@@ -195,7 +195,7 @@ async def test_listing_goes_page_by_page_and_by_state(world: World) -> None:
 
 async def test_differences_between_a_position_and_the_lanes(world: World) -> None:
     await world.tell(*HISTORY[:3])
-    assert await world.living.differences(CRATE, at(50), 0) == (frozenset(), frozenset())
+    assert await world.living.differences(CRATE, at(50), 3) == (frozenset(), frozenset())
     assert await world.living.differences(CRATE, at(50), 2) == (frozenset({(ONE, 1)}), frozenset())
     assert await world.living.differences(CRATE, at(50), 1) == (frozenset({(ONE, 1)}), frozenset())
     await world.tell((4, put("d" * 32, 4, 0)), (5, states(ONE, "supersedes", "d" * 32, 5)))
@@ -218,8 +218,8 @@ async def test_a_revision_that_comes_back_into_force_is_told_beside_its_range(wo
         "superseded is_version_of",
         "active default",
     ]
-    assert await world.living.differences(CRATE, at(15), 0) == (frozenset(), frozenset({(ONE, 1)}))
-    assert await world.living.differences(CRATE, at(25), 0) == (frozenset(), frozenset())
+    assert await world.living.differences(CRATE, at(15), 4) == (frozenset(), frozenset({(ONE, 1)}))
+    assert await world.living.differences(CRATE, at(25), 4) == (frozenset(), frozenset())
 
 
 async def test_neighbours_and_families(world: World) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 
 Step = Callable[[str], Iterable[str]]
 
@@ -24,33 +25,39 @@ class Cycles:
         """The documents in a circle with one, itself included; empty when it is in none."""
         return self._groups.get(document_id, frozenset())
 
-    def update(self, source: str, target: str) -> frozenset[str]:
-        """Look again after an edge came or went.
+    def update(self, pairs: Collection[tuple[str, str]]) -> frozenset[str]:
+        """Look again after edges came or went.
 
         Args:
-            source: Its source.
-            target: Its target.
+            pairs: Source and target of each.
 
         Returns:
-            Documents that are, or were, in a circle through it.
+            Documents that are, or were, in a circle through one of them.
         """
-        held = self.group(source)
-        if target in held:
+        before = {held for source, target in pairs if target in (held := self.group(source))}
+        # What is held must be connected by the edges there are before anything is added to it.
+        for held in before:
             for member in held:
                 del self._groups[member]
-            for component in components(held, lambda one: (other for other in self._targets(one) if other in held)):
+        for held in before:
+            for component in components(held, partial(self._within, held)):
                 self._add(component)
-        if source != target and target in self._targets(source) and target not in self.group(source):
-            forward = reach(target, self._targets)
-            if source in forward:
-                self._add(forward & reach(source, self._sources))
-        return held | self.group(source)
+        for source, target in pairs:
+            if source != target and target in self._targets(source) and target not in self.group(source):
+                forward = reach(target, self._targets)
+                if source in forward:
+                    self._add(forward & reach(source, self._sources))
+        after = {held for source, target in pairs if target in (held := self.group(source))}
+        return frozenset().union(*before, *after)
 
     def rebuild(self, documents: Iterable[str]) -> None:
         """Look at all edges at once."""
         self._groups.clear()
         for component in components(documents, self._targets):
             self._add(component)
+
+    def _within(self, group: frozenset[str], one: str) -> Iterator[str]:
+        return (other for other in self._targets(one) if other in group)
 
     def _add(self, component: Iterable[str]) -> None:
         group = frozenset(component)

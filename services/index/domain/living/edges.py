@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from services.index.domain.living import values
 from services.index.domain.living.aliases import Aliases
-from services.index.domain.living.nodes import Node
+from services.index.domain.living.nodes import Node, Revision
+from services.index.domain.living.references import Reference
 from services.index.domain.living.values import Edge, Statement
 
 StatementKey: TypeAlias = tuple[str, str, str]
@@ -91,30 +92,34 @@ def extracted(node: Node, aliases: Aliases) -> tuple[Edge, ...]:
         aliases: Who answers to which name.
 
     Returns:
-        By revision, in its order; one that leads to no known document has an empty end.
+        By revision, in its order and by time; one that leads to no known document has an empty end.
     """
-    found: list[Edge] = []
-    for revision in node.revisions:
-        if not revision.shows:
+    return tuple(
+        edge
+        for revision in node.revisions
+        if revision.shows
+        for reference in revision.reading.references
+        for edge in _stated(node, revision, reference, aliases)
+    )
+
+
+def _stated(node: Node, revision: Revision, reference: Reference, aliases: Aliases) -> Iterator[Edge]:
+    """The edges of one reference: one for each document that it leads to in the course of time."""
+    one = node.document_id
+    for answer in aliases.resolve(reference.tiers, one, revision.facts.effective_at, revision.until):
+        other = answer.document_id
+        if other == one or (not other and reference.type == values.DEPRECATES):
             continue
-        facts = revision.facts
-        for reference in revision.reading.references:
-            other = aliases.resolve(reference.tiers, node.document_id)
-            if other == node.document_id or (not other and reference.type == values.DEPRECATES):
-                continue
-            source, target = (other, node.document_id) if reference.inward else (node.document_id, other)
-            found.append(
-                Edge(
-                    source=source,
-                    type=reference.type,
-                    target=target,
-                    since=facts.effective_at,
-                    until=revision.until,
-                    position=facts.position,
-                    reference=reference.text,
-                )
-            )
-    return tuple(found)
+        source, target = (other, one) if reference.inward else (one, other)
+        yield Edge(
+            source=source,
+            type=reference.type,
+            target=target,
+            since=answer.start,
+            until=answer.until,
+            position=revision.facts.position,
+            reference=reference.text,
+        )
 
 
 def neighbours(edges: Edges, nodes: Mapping[str, Node], document_id: str, *, every: bool) -> Iterator[str]:

@@ -115,10 +115,13 @@ class Graph:
             self._readings.clear()
             touched.documents |= self._revisions.keys()
         lead_elsewhere: set[str] = set()
+        left = {name for document_id in touched.documents for name in _families(self.nodes.get(document_id))}
         for document_id in touched.documents:
             lead_elsewhere |= self._rebuild(document_id)
         changed = self._relate(touched.documents | lead_elsewhere, touched.statements)
         seeds = set(touched.documents)
+        if self.rules.superseding_series:
+            seeds |= {member for name in left for member in self._families.get(name, ())}
         for edge in changed:
             seeds |= {edge.source, edge.target}
         seeds |= self._circle(changed)
@@ -175,7 +178,7 @@ class Graph:
         if not held:
             self._revisions.pop(document_id, None)
             self._aliases.seek(document_id, ())
-            return self._aliases.answer(document_id, frozenset())
+            return self._aliases.answer(document_id, {})
         readings = []
         for facts in held.values():
             key = (document_id, facts.revision)
@@ -193,7 +196,7 @@ class Graph:
             for name in tier
         )
         self._aliases.seek(document_id, names)
-        return self._aliases.answer(document_id, made.latest.reading.aliases)
+        return self._aliases.answer(document_id, made.names())
 
     def _relate(self, documents: Iterable[str], statements: Iterable[StatementKey]) -> list[Edge]:
         """Work out edges again; those that came or went."""
@@ -210,7 +213,7 @@ class Graph:
         pairs = {(edge.source, edge.target) for edge in changed if edge.type == values.SUPERSEDES}
         pairs = {pair for pair in pairs if all(pair)}
         if len(pairs) <= _MANY:
-            return {one for source, target in pairs for one in self._cycles.update(source, target)}
+            return set(self._cycles.update(pairs))
         ends = {end for pair in pairs for end in pair}
         before = {one for end in ends for one in self._cycles.group(end)}
         self._cycles.rebuild(self._edges.ends(values.SUPERSEDES))
@@ -222,9 +225,9 @@ class Graph:
         edge = found
         for _ in range(_DEPTH + bool(self.rules.superseding_series)):
             reached = {other for one in edge for other in self._neighbours(one) if other}
-            for one in edge:
-                reached |= self._cycles.group(one)
-                reached |= self._rivals(one)
+            reached |= self._rivals(edge)
+            for group in {self._cycles.group(one) for one in edge}:
+                reached |= group
             edge = reached - found
             found |= edge
         return found
@@ -232,17 +235,11 @@ class Graph:
     def _neighbours(self, document_id: str) -> Iterator[str]:
         return relations.neighbours(self._edges, self.nodes, document_id, every=bool(self.rules.windows))
 
-    def _rivals(self, document_id: str) -> set[str]:
-        """Members of the superseding series that a document belongs to, or belonged to before."""
+    def _rivals(self, documents: set[str]) -> set[str]:
+        """Members of the superseding series that documents belong to."""
         if not self.rules.superseding_series:
             return set()
-        names = _families(self.nodes.get(document_id))
-        made = self._revisions.get(document_id, {})
-        names |= {
-            timeline.family.casefold()
-            for revision in made
-            if (timeline := self.timelines.get((document_id, revision))) and timeline.family
-        }
+        names = {name for document_id in documents for name in _families(self.nodes.get(document_id))}
         return {member for name in names for member in self._families.get(name, ())}
 
     def _settle(self, affected: Iterable[str], touched: set[str]) -> dict[RevisionKey, Timeline | None]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from services.index.domain.living.reading import Reading
+from services.index.domain.living.series import Stretch
 from services.index.domain.living.values import RevisionFacts
 
 
@@ -51,6 +52,26 @@ class Node:
         """Its newest revision."""
         return self.revisions[-1]
 
+    def names(self) -> dict[str, tuple[Stretch, ...]]:
+        """Every name that it answers to, and when: for as long as the revision that shows has it."""
+        found: dict[str, tuple[Stretch, ...]] = {}
+        shown = sorted((one for one in self.revisions if one.shows), key=lambda one: one.facts.effective_at)
+        for revision in shown:
+            start, until = revision.facts.effective_at, revision.until
+            stretches = ((start, until),)
+            if not found:
+                found = dict.fromkeys(revision.reading.aliases, stretches)
+                continue
+            for name in revision.reading.aliases:
+                before = found.get(name)
+                if before is None:
+                    found[name] = stretches
+                elif before[-1][1] == start:
+                    found[name] = (*before[:-1], (before[-1][0], until))
+                else:
+                    found[name] = (*before, *stretches)
+        return found
+
     def shown(self, moment: datetime) -> Revision | None:
         """The newest revision that is effective at an instant."""
         for revision in reversed(self.revisions):
@@ -67,6 +88,8 @@ class Node:
             if revision.until is not None:
                 yield revision.until
             reading = revision.reading
+            if reading.names_successor:
+                yield revision.facts.recorded_at
             if reading.withdrawn_at is not None:
                 yield reading.withdrawn_at
             if reading.superseded_at is not None:

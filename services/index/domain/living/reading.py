@@ -17,7 +17,7 @@ from services.index.domain.living.references import (
     read_references,
     stem,
 )
-from services.index.domain.living.values import RevisionFacts, Rules, State
+from services.index.domain.living.values import SUPERSEDES, RevisionFacts, Rules, State
 from services.index.domain.living.versions import Version, read_version
 
 _STATUS = ("status", "document-status", "doc-status", "publication-status", "lifecycle-status", "lifecycle", "state")
@@ -86,6 +86,11 @@ class Reading:
     def came_into_force(self) -> bool:
         """Whether it was in force at some time, as far as it says."""
         return self.word is None or self.word[1].came_into_force
+
+    @property
+    def names_successor(self) -> bool:
+        """Whether it says which document supersedes it."""
+        return any(one.inward and one.type == SUPERSEDES for one in self.references)
 
 
 def read(facts: RevisionFacts, rules: Rules) -> Reading:

@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 from services.index.domain.living import values
 from services.index.domain.living.cycles import reach
+from services.index.domain.living.moments import Moments, View
 from services.index.domain.living.nodes import Node, Revision
-from services.index.domain.living.values import Edge, Rules, Span, State, Timeline, Verdict
-from services.index.domain.living.versions import newer, order
+from services.index.domain.living.series import Member, Series, Stretch, Succession
+from services.index.domain.living.values import Edge, Span, State, Timeline, Verdict
+from services.index.domain.living.versions import newer
 
 ACTIVE = Verdict(State.ACTIVE, "default")
 _NO_WINDOW = values.Window()
 _LAST = datetime.max.replace(tzinfo=UTC)
-
-
-class View(Protocol):
-    """What the rules see of the graph."""
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """Documents by id."""
-
-    @property
-    def rules(self) -> Rules:
-        """The crate's rules."""
-
-    def incoming(self, document_id: str, kind: str) -> tuple[Edge, ...]:
-        """Edges of a type to a document."""
-
-    def outgoing(self, document_id: str, kind: str) -> tuple[Edge, ...]:
-        """Edges of a type from a document."""
-
-    def cycle(self, document_id: str) -> frozenset[str]:
-        """Documents that one is in a circle of supersedes edges with, at some time."""
-
-    def family(self, name: str) -> frozenset[str]:
-        """Documents that belong to a version series at some time."""
-
-    def start(self, edge: Edge) -> datetime | None:
-        """When an edge takes effect; None: never."""
 
 
 class Verdicts:
@@ -49,7 +23,10 @@ class Verdicts:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._force_times: dict[str, frozenset[datetime]] = {}
+        self._policy = frozenset(name.casefold() for name in view.rules.superseding_series)
+        self._moments = Moments(view)
+        self._series: dict[str, Series] = {}
+        self._successions: dict[values.RevisionKey, tuple[Succession, ...]] = {}
 
     def timeline(self, node: Node, revision: Revision) -> Timeline:
         """Compute the timeline of a revision.
@@ -106,7 +83,7 @@ class Verdicts:
             self._act(node, revision, moment)
             or _next_revision(revision, moment)
             or self._superseded(node, moment)
-            or self._superseded_by_word(node, revision, moment)
+            or _superseded_by_word(revision, moment)
         )
 
     def _act(self, node: Node, revision: Revision, moment: datetime) -> Verdict | None:
@@ -155,7 +132,7 @@ class Verdicts:
         shown = node.shown(moment) if node else None
         if node is None or shown is None:
             return False
-        return bool(self._superseded(node, moment) or self._superseded_by_word(node, shown, moment))
+        return bool(self._superseded(node, moment) or _superseded_by_word(shown, moment))
 
     def _superseded(self, node: Node, moment: datetime) -> Verdict | None:
         one = node.document_id
@@ -177,10 +154,10 @@ class Verdicts:
     def _is_newer(self, other: str, node: Node, moment: datetime, *, by_edge: bool) -> bool:
         """Whether another version in force is the newer one: by number, else the edge points from new to old."""
         against = self._view.nodes.get(other)
-        if against is None or against.live_from is None or against.live_from > moment:
+        mine, theirs = node.shown(moment), against.shown(moment) if against else None
+        if against is None or mine is None or theirs is None:
             return False
-        mine, theirs = node.shown(moment), against.shown(moment)
-        if mine is None or theirs is None:
+        if against.live_from is None or against.live_from > moment:
             return False
         compared = newer(theirs.reading.version.version, mine.reading.version.version)
         if compared:
@@ -190,55 +167,75 @@ class Verdicts:
             mine.facts.position,
         )
 
-    def _superseded_by_word(self, node: Node, revision: Revision, moment: datetime) -> Verdict | None:
-        """A word says that, not when: its own date does, else the edge that it speaks of."""
-        reading = revision.reading
-        if reading.superseded_at is not None:
-            if reading.superseded_at <= moment:
-                return Verdict(State.SUPERSEDED, "superseded_on", detail=reading.status)
-            return None
-        verdict = _by_word(revision, State.SUPERSEDED)
-        if verdict is None:
-            return None
-        edges = self._view.incoming(node.document_id, values.SUPERSEDES)
-        starts = [start for edge in edges if (start := self._view.start(edge)) is not None]
-        return verdict if min(starts, default=moment) <= moment else None
+    # ---- 2, by a declared series policy
 
     def _by_series(self, node: Node, revision: Revision, moment: datetime) -> Verdict | None:
-        mine = revision.reading.version
-        if not self._is_superseding(mine.family):
-            return None
-        best: tuple[object, ...] | None = None
-        leader: Revision | None = None
-        for other in self._view.family(mine.family):
-            against = self._view.nodes[other]
-            shown = against.shown(moment)
-            if shown is None or shown.reading.version.family.casefold() != mine.family.casefold():
+        for one in self._succeeded(node, revision):
+            if one.start <= moment and (one.until is None or moment < one.until):
+                return Verdict(State.SUPERSEDED, "series", other=one.other)
+        return None
+
+    def _succeeded(self, node: Node, revision: Revision) -> tuple[Succession, ...]:
+        """When a newer version in force takes the place of a revision."""
+        version = revision.reading.version
+        if not self._is_superseding(version.family):
+            return ()
+        key = (node.document_id, revision.facts.revision)
+        if key not in self._successions:
+            series = self._series_of(version.family.casefold())
+            self._successions[key] = series.successions(version.version, self._in_force(node, revision))
+        return self._successions[key]
+
+    def _series_of(self, family: str) -> Series:
+        if family not in self._series:
+            self._series[family] = Series(
+                Member(document_id, revision.reading.version.version, self._leading(node, revision))
+                for document_id in self._view.family(family)
+                for node in (self._view.nodes[document_id],)
+                for revision in node.revisions
+                if revision.reading.version.family.casefold() == family
+            )
+        return self._series[family]
+
+    def _leading(self, node: Node, revision: Revision) -> tuple[Stretch, ...]:
+        """When a revision is in force such that it retires older versions."""
+        live_from = node.live_from
+        if live_from is None or _by_word(revision, State.DEPRECATED):
+            return ()
+        return tuple(
+            (max(start, live_from), until)
+            for start, until in self._in_force(node, revision)
+            if until is None or live_from < until
+        )
+
+    def _in_force(self, node: Node, revision: Revision) -> tuple[Stretch, ...]:
+        """When a revision shows and is neither deprecated by an act nor superseded, whatever its series says."""
+        if not revision.shows:
+            return ()
+        begin, end = revision.facts.effective_at, revision.until
+        moments = {begin, *self._moments.force(node.document_id)}
+        inside = sorted(at for at in moments if begin <= at and (end is None or at < end))
+        found: list[Stretch] = []
+        for start, until in zip(inside, [*inside[1:], end], strict=True):
+            if self._out_of_force(node, revision, start):
                 continue
-            if against.live_from is None or against.live_from > moment:
-                continue
-            if self._out_of_force(against, shown, moment) or _by_word(shown, State.DEPRECATED):
-                continue
-            rank = (order(shown.reading.version.version), shown.facts.effective_at, other)
-            if best is None or rank > best:
-                best, leader = rank, shown
-        if leader is None or leader.facts.document_id == node.document_id:
-            return None
-        if newer(leader.reading.version.version, mine.version) <= 0:
-            return None
-        return Verdict(State.SUPERSEDED, "series", other=leader.facts.document_id)
+            if found and found[-1][1] == start:
+                found[-1] = (found[-1][0], until)
+            else:
+                found.append((start, until))
+        return tuple(found)
 
     def _is_superseding(self, family: str) -> bool:
-        series = self._view.rules.superseding_series
-        return bool(family) and bool(series) and ("*" in series or family in series)
+        return bool(family) and bool(self._policy) and ("*" in self._policy or family.casefold() in self._policy)
 
     # ---- 4 to 6
 
     def _contested(self, node: Node, moment: datetime) -> Verdict | None:
         one = node.document_id
-        for other in sorted(self._supersedes_within(one, one, moment, sources=True)):
-            if self._reaches(one, other, moment):
-                return Verdict(State.CONTESTED, "supersedes_cycle", other=other)
+        # Whatever supersedes it and isn't itself superseded by it has decided before.
+        other = min(self._supersedes_within(one, one, moment, sources=True), default="")
+        if other:
+            return Verdict(State.CONTESTED, "supersedes_cycle", other=other)
         for edge in self._holding(self._view.incoming(one, values.CONTRADICTS), moment):
             if self._stands(edge.source, moment):
                 return Verdict(State.CONTESTED, "contradicts", other=edge.source)
@@ -248,12 +245,12 @@ class Verdicts:
         """Whether a document is effective and neither superseded nor deprecated."""
         node = self._view.nodes.get(document_id)
         shown = node.shown(moment) if node else None
-        if node is None or shown is None:
-            return False
-        return not (
-            self._out_of_force(node, shown, moment)
-            or self._by_series(node, shown, moment)
-            or _by_word(shown, State.DEPRECATED)
+        return (
+            node is not None
+            and shown is not None
+            and not self._out_of_force(node, shown, moment)
+            and not self._by_series(node, shown, moment)
+            and not _by_word(shown, State.DEPRECATED)
         )
 
     def _stale(self, node: Node, revision: Revision, moment: datetime) -> Verdict | None:
@@ -266,7 +263,7 @@ class Verdicts:
         days = self._days(revision, dormant=dormant)
         if not days:
             return None
-        last = max((at for at in self._activity(node) if at <= moment), default=moment)
+        last = max((at for at in self._moments.activity(node) if at <= moment), default=moment)
         if _later(last, days) > moment:
             return None
         return Verdict(State.DORMANT if dormant else State.STALE, "window", detail=f"{days} days")
@@ -275,17 +272,6 @@ class Verdicts:
         windows = self._view.rules.windows
         window = windows.get(revision.reading.document_class) or windows.get("") or _NO_WINDOW
         return window.dormant_after_days if dormant else window.stale_after_days
-
-    def _activity(self, node: Node) -> Iterator[datetime]:
-        """When the document got a new revision or relation."""
-        for revision in node.revisions:
-            yield revision.facts.effective_at
-        for kind in values.TYPES:
-            for edges in (self._view.incoming(node.document_id, kind), self._out(node.document_id, kind)):
-                for edge in edges:
-                    start = self._view.start(edge)
-                    if start is not None:
-                        yield start
 
     # ---- cycles and edges
 
@@ -320,63 +306,50 @@ class Verdicts:
         one = node.document_id
         found = set(self._force_moments(one))
         for edge in self._view.incoming(one, values.CONTRADICTS):
-            found |= self._edge_times((edge,))
+            found |= self._moments.edges((edge,))
             found |= self._force_moments(edge.source)
         for revision in node.revisions:
-            if self._is_superseding(revision.reading.version.family):
-                for other in self._view.family(revision.reading.version.family):
-                    found |= self._force_moments(other)
             for days in (self._days(revision, dormant=False), self._days(revision, dormant=True)):
                 if days:
-                    activity = set(self._activity(node))
+                    activity = set(self._moments.activity(node))
                     found |= activity | {_later(at, days) for at in activity}
         return frozenset(found)
 
     def _force_moments(self, one: str) -> frozenset[datetime]:
         """Instants at which a document may come into or go out of force."""
-        held = self._force_times.get(one)
-        if held is not None:
-            return held
-        found = set(self._superseded_times(one)) | self._edge_times(self._view.incoming(one, values.DEPRECATES))
-        for kind in (values.CONTRADICTS, values.ELABORATES):
-            for edge in self._out(one, kind):
-                found |= self._edge_times((edge,)) | self._superseded_times(edge.target)
-        found |= self._edge_times(self._view.incoming(one, values.CONTRADICTS))
-        for other in self._view.cycle(one):
-            found |= self._edge_times(self._out(other, values.SUPERSEDES))
-        self._force_times[one] = frozenset(found)
-        return self._force_times[one]
-
-    def _superseded_times(self, one: str) -> set[datetime]:
         node = self._view.nodes.get(one)
-        found = set(node.times()) if node else set()
-        found |= self._edge_times(self._view.incoming(one, values.SUPERSEDES))
-        found |= self._edge_times(self._out(one, values.SUPERSEDES))
-        versions = (*self._view.incoming(one, values.IS_VERSION_OF), *self._out(one, values.IS_VERSION_OF))
-        found |= self._edge_times(versions)
-        for edge in versions:
-            other = self._view.nodes.get(edge.source if edge.target == one else edge.target)
-            if other is not None:
-                found |= {revision.facts.effective_at for revision in other.revisions}
-        for member in self._view.cycle(one):
-            found |= self._edge_times(self._out(member, values.SUPERSEDES))
-        return found
-
-    def _edge_times(self, edges: tuple[Edge, ...]) -> set[datetime]:
-        found = set()
-        for edge in edges:
-            start = self._view.start(edge)
-            if start is not None:
-                found.add(start)
-                if edge.until is not None:
-                    found.add(edge.until)
-        return found
+        if node is None or not self._policy:
+            return self._moments.force(one)
+        bounds = {
+            bound
+            for revision in node.revisions
+            for succession in self._succeeded(node, revision)
+            for bound in (succession.start, succession.until)
+            if bound is not None
+        }
+        return self._moments.force(one) | bounds
 
 
 def _next_revision(revision: Revision, moment: datetime) -> Verdict | None:
     if revision.until is not None and revision.until <= moment:
         return Verdict(State.SUPERSEDED, "next_revision")
     return None
+
+
+def _superseded_by_word(revision: Revision, moment: datetime) -> Verdict | None:
+    """A word counts from its date; with none, as any word does, unless a header names who takes the place.
+
+    Then the edge says when. What is known of that other document later on must not count before it, so for an edge
+    that isn't in effect the word counts from when it was recorded.
+    """
+    facts, reading = revision.facts, revision.reading
+    if reading.superseded_at is not None:
+        if reading.superseded_at <= moment:
+            return Verdict(State.SUPERSEDED, "superseded_on", detail=reading.status)
+        return None
+    if reading.names_successor and moment < facts.recorded_at:
+        return None
+    return _by_word(revision, State.SUPERSEDED)
 
 
 def _by_word(revision: Revision, state: State) -> Verdict | None:

@@ -9,12 +9,14 @@ import pytest
 from services.index.domain.living.aliases import Aliases
 from services.index.domain.living.dates import later, parse_date, parse_interval
 from services.index.domain.living.references import (
+    Tiers,
     aliases,
     link_reference,
     notice_reference,
     read_references,
     stem,
 )
+from services.index.domain.living.series import Stretch
 from services.index.domain.living.values import State
 from services.index.domain.living.versions import Version, base_title, newer, order, read_version
 from services.index.domain.living.words import notice, status_word
@@ -145,17 +147,28 @@ def test_stems() -> None:
     assert stem(".hidden") == ".hidden"
 
 
+def always(names: frozenset[str]) -> dict[str, tuple[Stretch, ...]]:
+    """Names that are answered to from a day on."""
+    return dict.fromkeys(names, ((MAY_31, None),))
+
+
+def led(table: Aliases, tiers: Tiers, seeker: str) -> str:
+    """What a reference from the same day on leads to."""
+    (answer,) = table.resolve(tiers, seeker, MAY_31, None)
+    return answer.document_id
+
+
 def known(**sources: str) -> Aliases:
     """Documents by id, with their source ids; the title is the id in words."""
     found = Aliases()
     for name, source in sources.items():
-        found.answer(name, aliases(name, source, f"Title of {name}", f"https://example.org/{name}/"))
+        found.answer(name, always(aliases(name, source, f"Title of {name}", f"https://example.org/{name}/")))
     return found
 
 
 def resolved(table: Aliases, seeker: str, source_id: str, key: str, value: str) -> list[str]:
     """What a header's references lead to."""
-    return [table.resolve(one.tiers, seeker) for one in read_references(source_id, {key: value}, "")]
+    return [led(table, one.tiers, seeker) for one in read_references(source_id, {key: value}, "")]
 
 
 @pytest.mark.parametrize(
@@ -190,20 +203,40 @@ def test_links() -> None:
     for link in ("sub/b%20c.md#part", "./sub/b c.md?x=1", "/docs/sub/b c.md", "https://example.org/b"):
         found = link_reference("docs/a.md", link)
         assert found is not None
-        assert table.resolve(found.tiers, "a") == "b", link
+        assert led(table, found.tiers, "a") == "b", link
     assert link_reference("docs/a.md", "#part") is None
     assert link_reference("docs/a.md", "mailto:somebody") is None
 
 
 def test_a_notice_names_titles_without_their_version() -> None:
     table = Aliases()
-    table.answer("a", aliases("a", "", "Old guide", ""))
-    assert table.resolve(notice_reference(("Old guide v1",)).tiers, "b") == "a"
+    table.answer("a", always(aliases("a", "", "Old guide", "")))
+    assert led(table, notice_reference(("Old guide v1",)).tiers, "b") == "a"
 
 
 def test_who_waits_is_told() -> None:
     table = Aliases()
     table.seek("b", ["stem:a"])
-    assert table.answer("a", aliases("a", "a.md", "", "")) == {"b"}
+    assert table.answer("a", always(aliases("a", "a.md", "", ""))) == {"b"}
     table.seek("b", [])
-    assert table.answer("a", frozenset()) == set()
+    assert table.answer("a", {}) == set()
+
+
+def test_names_are_answered_to_by_time() -> None:
+    table = Aliases()
+    day = [MAY_31.replace(day=number) for number in range(1, 32)]
+    table.answer("b", {"title:guide": ((day[2], day[4]), (day[5], None)), "path:guide": ((day[20], day[22]),)})
+    table.answer("c", {"title:guide": ((day[8], day[9]), (day[12], None))})
+
+    def answers(start: int, until: int | None) -> list[tuple[int, str]]:
+        found = table.resolve(
+            (("path:guide",), ("title:guide",)), "a", day[start], None if until is None else day[until]
+        )
+        assert [one.until for one in found[:-1]] == [one.start for one in found[1:]]
+        assert found[-1].until == (None if until is None else day[until])
+        return [(one.start.day - 1, one.document_id) for one in found]
+
+    assert answers(0, None) == [(0, ""), (2, "b"), (4, ""), (5, "b"), (8, ""), (9, "b"), (12, ""), (20, "b"), (22, "")]
+    assert answers(3, 5) == [(3, "b"), (4, "")]
+    assert answers(6, 8) == [(6, "b")]
+    assert answers(0, 2) == [(0, "")]

@@ -241,9 +241,66 @@ def test_what_a_revision_says_ends_with_it() -> None:
     ]
 
 
-def test_a_word_takes_effect_with_the_edge_that_it_speaks_of() -> None:
+def test_a_bare_word_counts_from_the_start_whatever_edges_come_later() -> None:
     facts: list[Fact] = [doc("a", status="Superseded"), doc("b", 10), edge("b", "supersedes", "a")]
-    assert [at(facts, "a", number) for number in (9, 10)] == ["active default", "superseded supersedes"]
+    assert [at(facts, "a", number) for number in (9, 10)] == ["superseded status_word", "superseded supersedes"]
+
+
+def test_a_word_beside_a_named_successor_counts_from_its_edge_and_at_the_latest_from_its_record() -> None:
+    named = replace(doc("a", status="Superseded", superseded_by="b"), recorded_at=day(20))
+    later = doc("b", 10), doc("b", 30)
+    assert [at([named], "a", number) for number in (10, 19, 20)] == [
+        "active default",
+        "active default",
+        "superseded status_word",
+    ]
+    assert [at([named, later[0]], "a", number) for number in (9, 10)] == ["active default", "superseded supersedes"]
+    assert [at([named, later[1]], "a", number) for number in (19, 20, 30)] == [
+        "active default",
+        "superseded status_word",
+        "superseded supersedes",
+    ]
+
+
+def series(*numbers: int) -> list[Fact]:
+    """Versions of one series, in force from the days given on, oldest version first."""
+    versions = [
+        doc(chr(ord("a") + place), number, family="F" if place % 2 else "f", version=f"1.{place}")
+        for place, number in enumerate(numbers)
+    ]
+    return [*versions, Rules(position=1, superseding_series=frozenset({"F"}))]
+
+
+def by_whom(facts: list[Fact], name: str) -> list[str]:
+    """Who takes the place of a document, one span after the other."""
+    return [span.verdict.other for span in scratch(facts)[name, 1].spans]
+
+
+def test_the_next_newer_version_in_force_takes_the_place_of_one() -> None:
+    assert [by_whom(series(0, 10, 20), name) for name in "abc"] == [["", "b"], ["", "c"], [""]]
+    assert [by_whom(series(20, 10, 0), name) for name in "abc"] == [["b"], ["c"], [""]]
+    assert [by_whom(series(0, 20, 10), name) for name in "abc"] == [["", "c", "b"], ["c"], [""]]
+
+
+def test_a_version_that_goes_out_of_force_gives_its_place_to_the_one_after_it_or_back() -> None:
+    gone = Retired(document_id="b", position=9000, at=day(15))
+    assert by_whom([*series(0, 10, 20), gone], "a") == ["", "b", "", "c"]
+    assert by_whom([*series(0, 10, 12), gone], "a") == ["", "b", "c"]
+    assert by_whom([*series(0, 10), gone], "a") == ["", "b", ""]
+    assert by_whom([*series(0, 10), replace(gone, at=day(5))], "a") == [""]
+    assert by_whom([*series(0, 10), doc("b", 5, revision=2, family="f", version="1.1")], "a") == ["", "b"]
+
+
+def test_erasing_a_version_gives_its_place_back() -> None:
+    graph = Graph()
+    graph.apply(series(0, 10))
+    graph.apply([Erased(document_id="b", revision=1, position=9000)])
+    assert [span.verdict.other for span in graph.timelines["a", 1].spans] == [""]
+
+
+def test_an_objection_ends_when_its_series_goes_on() -> None:
+    facts: list[Fact] = [*series(0, 10), doc("z"), edge("a", "contradicts", "z")]
+    assert [at(facts, "z", number) for number in (9, 10)] == ["contested contradicts", "active default"]
 
 
 def test_a_draft_is_active_and_not_in_force_yet() -> None:
@@ -297,6 +354,31 @@ def test_many_edges_at_once_and_a_circle_that_opens() -> None:
     graph.apply([opened])
     assert told(graph.timelines["d50", 1], day(200)) == "superseded supersedes"
     assert told(graph.timelines["d8", 1], day(200)) == "active default"
+
+
+def ring(*pairs: str, position: int, withdrawn: bool = False) -> list[Fact]:
+    """Supersedes edges, each from its first letter to its second, stated or taken back."""
+    return [replace(edge(pair[0], "supersedes", pair[1], position=position), withdrawn=withdrawn) for pair in pairs]
+
+
+@pytest.mark.parametrize("letters", ["abc", "bca", "cab", "xyz", "qkd", "mno", "fgh", "rst"])
+def test_circles_that_open_and_close_at_once(letters: str) -> None:
+    # Several names, since the order in which edges of one batch are looked at goes by their hashes.
+    one, two, three = list(letters)
+    batches: list[list[Fact]] = [
+        [*(doc(name) for name in letters), *ring(one + two, two + one, position=1)],
+        [*ring(two + one, position=2, withdrawn=True), *ring(two + three, three + two, position=2)],
+        ring(one + two, position=3, withdrawn=True),
+        ring(three + two, position=4, withdrawn=True),
+        ring(three + one, one + two, position=5),
+    ]
+    graph = Graph()
+    known: list[Fact] = []
+    for batch in batches:
+        graph.apply(batch)
+        known += batch
+        assert graph.timelines == scratch(known)
+    assert told(graph.timelines[two, 1], day(1)) == "contested supersedes_cycle"
 
 
 def test_a_window_at_the_calendar_s_end_ends_with_it() -> None:
