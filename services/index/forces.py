@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.index.codec import living as codec
-from services.index.domain.content import Differences, KnownRevision
+from services.index.domain.content import KnownRevision
 from services.index.domain.documents import Embedded, Plan
 from services.index.domain.force import Force
 from services.index.domain.living.changes import LivingChange, Told, force_of, from_instant
 from services.index.domain.living.values import RevisionFacts
-from services.index.domain.records import Reach, RevisionKey
+from services.index.domain.records import RevisionKey
 from services.index.living import Living
 from services.index.loading import Content
 from services.index.ports import Tables
@@ -133,17 +133,3 @@ def _facts(key: RevisionKey, event: Event, content: Content, known: KnownRevisio
         metadata=description.metadata,
         links=description.links,
     )
-
-
-class LivingPast:
-    """See ports.PastForces."""
-
-    def __init__(self, *, living: Living) -> None:
-        self._living = living
-
-    async def differences(self, crate_id: str, *, reach: Reach, as_of: int, at: int) -> Differences:
-        """See PastForces."""
-        if reach is not Reach.IN_FORCE:
-            return Differences()
-        also, without = await self._living.differences(crate_id, from_instant(as_of), at)
-        return Differences(also=tuple(sorted(also)), without=tuple(sorted(without)))

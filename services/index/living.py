@@ -16,12 +16,9 @@ from services.index.domain.living.changes import (
     Tick,
     Told,
     chained,
-    counts,
-    force_of,
     seen_at,
     seen_between,
     state_of,
-    within,
 )
 from services.index.domain.living.graph import Graph
 from services.index.domain.living.values import RevisionKey, Timeline
@@ -36,14 +33,6 @@ class LivingTables(Protocol):
 
     async def load(self, crate_id: str) -> Stored:
         """Read what is known of a crate."""
-
-    async def differing(self, crate_id: str, at: int) -> tuple[tuple[Known | None, Known | None], ...]:
-        """Revisions about which a position may say something else than the lanes: as known then, and as known now.
-
-        Args:
-            crate_id: Crate.
-            at: KNOWLEDGE position above 0.
-        """
 
 
 @dataclass(slots=True)
@@ -130,32 +119,6 @@ class Living:
         """Timelines as they will be once the change in hand is committed, of the revisions that have one."""
         held = (await self._crate(crate_id)).graph.timelines
         return {key: timeline for key in keys if (timeline := held.get(key)) is not None}
-
-    async def differences(
-        self, crate_id: str, as_of: datetime, at: int
-    ) -> tuple[frozenset[RevisionKey], frozenset[RevisionKey]]:
-        """Where "in force" as known at a position differs from what the lanes' ranges say.
-
-        Args:
-            crate_id: Crate.
-            as_of: Instant.
-            at: KNOWLEDGE position above 0.
-
-        Returns:
-            Revisions that count although the lanes leave them out, and those that don't although the lanes take them.
-            Revisions whose own position lies behind `at` aren't told: the lanes hold it and leave them out themselves.
-        """
-        also: set[RevisionKey] = set()
-        without: set[RevisionKey] = set()
-        for then, now in await self._tables.differing(crate_id, at):
-            either = then or now
-            if either is None:
-                continue
-            exact = counts(then.timeline if then else None, as_of)
-            lanes = now is not None and now.timeline is not None and within(force_of(now.timeline), as_of)
-            if exact != lanes:
-                (also if exact else without).add((either.document_id, either.revision))
-        return frozenset(also), frozenset(without)
 
     async def _crate(self, crate_id: str) -> _Held:
         held = self._held.get(crate_id)

@@ -16,12 +16,13 @@ from services.index.adapters.living_postgres import PostgresLivingTables
 from services.index.adapters.living_reader_postgres import PostgresLivingReader
 from services.index.adapters.models_grpc import GrpcModelCatalogue
 from services.index.adapters.outbox_postgres import PostgresOutbox
+from services.index.adapters.past_postgres import PostgresPastForces
 from services.index.adapters.schema_postgres import CONTENT, MIGRATIONS, PROJECTION, TABLES
 from services.index.adapters.tables_postgres import PostgresTables
 from services.index.adapters.vector_engine_process import VectorEngineProcess
 from services.index.adapters.vector_lane_edge import EdgeVectorLanes
 from services.index.domain.generations import Generation, GenerationStatus
-from services.index.forces import LivingForces, LivingPast
+from services.index.forces import LivingForces
 from services.index.gate import Gate
 from services.index.handlers import PROJECTION_EVENTS, GenerationStarter, LaneProjection
 from services.index.living import Living
@@ -265,7 +266,7 @@ def _rebuilder(parts: _Parts, bus: Bus) -> LaneRebuilder:
 def _servicer(parts: _Parts, scrubber: Scrubber) -> IndexServicer:
     return IndexServicer(
         reader=parts.reader,
-        past=LivingPast(living=parts.living),
+        past=PostgresPastForces(database=parts.database),
         keyword_lanes=parts.keyword_lanes,
         vector_lanes=parts.vector_lanes,
         gate=parts.gate,

@@ -296,12 +296,11 @@ class ChunkReader(Protocol):
 class PastForces(Protocol):
     """What was known about the force of revisions at past positions."""
 
-    async def differences(self, crate_id: str, *, reach: Reach, as_of: int, at: int) -> Differences:
-        """Compare a past position with what the lanes hold.
+    async def differences(self, crate_id: str, *, as_of: int, at: int) -> Differences:
+        """Compare what was in force as known at a past position with what the lanes hold.
 
         Args:
             crate_id: Crate.
-            reach: Which revisions are wanted.
             as_of: Instant, microseconds since 1970.
             at: KNOWLEDGE position, applied and above 0. Revisions that came later need no mention.
         """

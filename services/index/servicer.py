@@ -17,7 +17,7 @@ from services.index.domain import generations, requests
 from services.index.domain.analysis import analyse_query
 from services.index.domain.generations import Generation
 from services.index.domain.living.changes import from_instant
-from services.index.domain.records import LaneFilter, LaneHit, RevisionKey, TermStatistics, Within
+from services.index.domain.records import LaneFilter, LaneHit, Reach, RevisionKey, TermStatistics, Within
 from services.index.gate import Gate
 from services.index.ports import ChunkReader, KeywordLanes, PastForces, VectorLanes
 from services.index.remembered import RememberedRows
@@ -198,7 +198,9 @@ class IndexServicer(LivingStateRpcs, pb_grpc.IndexServiceServicer):
                 f"moment.at is {at}, but crate {request.crate_id} is known up to position {applied}: give that or an "
                 "earlier one, or wait until the index has applied it"
             )
-        found = await self._past.differences(request.crate_id, reach=reach, as_of=as_of, at=at)
+        if reach is not Reach.IN_FORCE:
+            return replace(told, at=at)
+        found = await self._past.differences(request.crate_id, as_of=as_of, at=at)
         return replace(told, at=at, also=found.also, without=found.without)
 
     async def _confirmed(

@@ -96,10 +96,8 @@ class Investigator:
             margin=numbers.family_margin_ppm / PPM,
         )
         against = await self._against(request, pool, numbers, everyone=mode is AnswerMode.AUDIT or intent.contested)
-        least = numbers.contra_ppm / PPM
-        missing = {item: pool.documents[other].score * least for item, other in against.items()}
-        missing = {item: score for item, score in missing.items() if item not in pool.documents}
-        pool = pool.plus(await self._within(request, retrieval, missing, seeds=against))
+        unfound = _unfound(pool, against, numbers.contra_ppm / PPM)
+        pool = pool.plus(await self._within(request, retrieval, unfound, seeds=against))
         if pair is not None:
             barred -= {pair.first, pair.second, *pair.further}
         if mode is AnswerMode.AUDIT:
@@ -307,6 +305,12 @@ def _items(
         state = read.states.get((key.document_id, key.revision))
         items.append(Item(Admitted(scored, passage, share), state, seeds.get(key.document_id, ""), picked))
     return tuple(items)
+
+
+def _unfound(pool: Pool, against: Mapping[str, str], share: float) -> dict[str, float]:
+    """Contradicting documents that no lane found, with a share of the score of what they stand against."""
+    held = pool.documents
+    return {item: held[other].score * share for item, other in against.items() if item not in held}
 
 
 def _closeness(item: Item) -> float:

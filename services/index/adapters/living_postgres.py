@@ -22,24 +22,6 @@ from services.index.domain.living.values import (
 from services.kernel.db import Database, answering
 
 _OPEN = "select * from living_timelines where crate = $1 and known_until is null and not erased"
-_DIFFERING = """
-with then_known as (
-    select * from living_timelines where crate = $1 and known_from <= $2 and known_until > $2
-    union all
-    select * from living_timelines where crate = $1 and known_until is null and has_gap and known_from <= $2
-), later as (
-    select document_id, revision from then_known
-    union
-    select document_id, revision from living_timelines
-    where crate = $1 and known_until is null and known_from > $2 and position <= $2
-)
-select t.*, l.revision as key_revision, l.document_id as key_document, 'then' as side
-from later l join then_known t on t.document_id = l.document_id and t.revision = l.revision
-union all
-select n.*, l.revision, l.document_id, 'now'
-from later l join living_timelines n on n.crate = $1 and n.document_id = l.document_id and n.revision = l.revision
-    and n.known_until is null
-"""
 _INSERT_REVISION = """
 insert into living_revisions values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 on conflict (crate, document_id, revision) do update set position = excluded.position,
@@ -100,15 +82,6 @@ class PostgresLivingTables:
         return Stored(
             facts=tuple(facts), known=tuple(known_row(row) for row in known), clock=crate["clock"] if crate else None
         )
-
-    async def differing(self, crate_id: str, at: int) -> tuple[tuple[Known | None, Known | None], ...]:
-        """See LivingTables."""
-        with answering():
-            rows = await self._pool.fetch(_DIFFERING, crate_id, at)
-        found: dict[tuple[str, int], dict[str, Known]] = {}
-        for row in rows:
-            found.setdefault((row["key_document"], row["key_revision"]), {})[row["side"]] = known_row(row)
-        return tuple((sides.get("then"), sides.get("now")) for sides in found.values())
 
 
 async def write_living(connection: Any, change: LivingChange) -> None:

@@ -11,9 +11,21 @@ from affidavit.index.v1 import living_pb2 as living_pb
 
 from services.index.adapters.living_postgres import PostgresLivingTables, write_living
 from services.index.adapters.living_reader_postgres import PostgresLivingReader
+from services.index.adapters.past_postgres import PostgresPastForces
 from services.index.adapters.schema_postgres import MIGRATIONS, PROJECTION
+from services.index.domain.force import instant
 from services.index.domain.living.changes import LivingChange, StateChange, Tick, Told
-from services.index.domain.living.values import Erased, Fact, Retired, RevisionFacts, Rules, State, Statement, Window
+from services.index.domain.living.values import (
+    Erased,
+    Fact,
+    Retired,
+    RevisionFacts,
+    RevisionKey,
+    Rules,
+    State,
+    Statement,
+    Window,
+)
 from services.index.living import Living
 from services.index.states import LivingAnswers
 from services.kernel.db import Database, advance
@@ -78,6 +90,12 @@ class World:
         request.as_of.FromDatetime(at(days))
         found = await self.answers.state(request)
         return f"{found.state} {found.report.rule}"
+
+    async def differences(self, days: int, position: int) -> tuple[set[RevisionKey], set[RevisionKey]]:
+        """What counted then and isn't in the lanes' ranges, and the reverse."""
+        past = PostgresPastForces(database=self.database)
+        found = await past.differences(CRATE, as_of=instant(at(days)), at=position)
+        return set(found.also), set(found.without)
 
     async def rows(self) -> list[tuple[object, ...]]:
         """All timelines, as rows."""
@@ -195,12 +213,12 @@ async def test_listing_goes_page_by_page_and_by_state(world: World) -> None:
 
 async def test_differences_between_a_position_and_the_lanes(world: World) -> None:
     await world.tell(*HISTORY[:3])
-    assert await world.living.differences(CRATE, at(50), 3) == (frozenset(), frozenset())
-    assert await world.living.differences(CRATE, at(50), 2) == (frozenset({(ONE, 1)}), frozenset())
-    assert await world.living.differences(CRATE, at(50), 1) == (frozenset({(ONE, 1)}), frozenset())
+    assert await world.differences(50, 3) == (set(), set())
+    assert await world.differences(50, 2) == ({(ONE, 1)}, set())
+    assert await world.differences(50, 1) == ({(ONE, 1)}, set())
     await world.tell((4, put("d" * 32, 4, 0)), (5, states(ONE, "supersedes", "d" * 32, 5)))
-    assert await world.living.differences(CRATE, at(50), 4) == (frozenset({("d" * 32, 1)}), frozenset())
-    assert await world.living.differences(CRATE, at(-1), 4) == (frozenset(), frozenset())
+    assert await world.differences(50, 4) == ({("d" * 32, 1)}, set())
+    assert await world.differences(-1, 4) == (set(), set())
 
 
 async def test_a_revision_that_comes_back_into_force_is_told_beside_its_range(world: World) -> None:
@@ -218,8 +236,8 @@ async def test_a_revision_that_comes_back_into_force_is_told_beside_its_range(wo
         "superseded is_version_of",
         "active default",
     ]
-    assert await world.living.differences(CRATE, at(15), 4) == (frozenset(), frozenset({(ONE, 1)}))
-    assert await world.living.differences(CRATE, at(25), 4) == (frozenset(), frozenset())
+    assert await world.differences(15, 4) == (set(), {(ONE, 1)})
+    assert await world.differences(25, 4) == (set(), set())
 
 
 async def test_neighbours_and_families(world: World) -> None:

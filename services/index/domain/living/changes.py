@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from services.index.domain.force import NEVER, Force, instant
-from services.index.domain.living.values import OUT_OF_FORCE, RETIRED, Fact, RevisionKey, State, Timeline, state_at
+from services.index.domain.living.values import (
+    OUT_OF_FORCE,
+    RETIRED,
+    Fact,
+    RevisionKey,
+    Span,
+    State,
+    Timeline,
+    state_at,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +161,10 @@ def has_gap(timeline: Timeline) -> bool:
     return any(one and not other for one, other in pairwise(out))
 
 
-def counts(timeline: Timeline | None, as_of: datetime) -> bool:
-    """Whether a revision is effective and neither superseded nor deprecated at an instant."""
-    span = state_at(timeline, as_of) if timeline else None
-    return span is not None and span.verdict.state not in OUT_OF_FORCE
-
-
-def within(force: Force, as_of: datetime) -> bool:
-    """Whether the lanes take a revision for one in force at an instant."""
-    return force.effective_from <= instant(as_of) < force.in_force_until
+def counts(spans: Sequence[Span], as_of: datetime) -> bool:
+    """Whether a revision with these spans is effective and neither superseded nor deprecated at an instant."""
+    begun = [span for span in spans if span.start <= as_of]
+    return bool(begun) and begun[-1].verdict.state not in OUT_OF_FORCE
 
 
 def from_instant(microseconds: int) -> datetime:

@@ -25,7 +25,6 @@ from services.index.domain.living.changes import (
     from_instant,
     has_gap,
     seen_at,
-    within,
 )
 from services.index.domain.living.values import (
     Edge,
@@ -176,13 +175,8 @@ def test_forces() -> None:
     back = timeline(State.ACTIVE, State.SUPERSEDED, State.CONTESTED)
     assert force_of(back).in_force_until == NEVER
     assert [has_gap(gone), has_gap(back)] == [False, True]
-    assert [counts(back, NOON), counts(back, LATER), counts(back, LAST), counts(None, NOON)] == [
-        True,
-        False,
-        True,
-        False,
-    ]
-    assert [within(force_of(gone), NOON), within(force_of(gone), LATER)] == [True, False]
+    assert [counts(back.spans, moment) for moment in (NOON, LATER, LAST)] == [True, False, True]
+    assert not counts((), NOON)
 
 
 def test_changes_that_are_seen() -> None:
