@@ -7,6 +7,7 @@ from services.ingest.domain.normalize.lines import LINE_END
 from services.ingest.domain.normalize.links import links_of, plain_links
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Reading
 from services.ingest.domain.normalize.preamble import header_block
+from services.ingest.domain.normalize.stated import closing_fields, with_stated
 
 _GAP = re.compile(rf"{LINE_END}[ \t\f\v]*{LINE_END}\s*")
 _FIRST_WORD = re.compile(r"\S")
@@ -22,14 +23,17 @@ def read_plain(content: MappedText) -> Reading:
         content: The decoded text.
 
     Returns:
-        Its paragraphs; a header block at the start is a record of its own and becomes metadata.
+        Its paragraphs; a header block at the start is a record of its own and becomes metadata, and so do the dates
+        that its closing lines state.
     """
     header = header_block(content.text, any_names=False)
+    closing = closing_fields(content.text)
     if not header:
-        return Reading(content, paragraphs(content.text), links=links_of(plain_links(content.text)))
+        links = links_of(plain_links(content.text))
+        return Reading(content, paragraphs(content.text), metadata=closing, links=links)
     links = links_of(plain_links(content.text[header.body :]))
     blocks = (*header.blocks, *paragraphs(content.text, header.body))
-    return Reading(content, blocks, metadata=header.metadata, links=links)
+    return Reading(content, blocks, metadata=with_stated(header.metadata, closing), links=links)
 
 
 def paragraphs(text: str, start: int = 0) -> tuple[Block, ...]:

@@ -21,7 +21,7 @@ _CLOSING = {
 _LINE = re.compile(rf"([^\r\n]*)({LINE_END}|\Z)")
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_-]{0,60})[ \t]*:(?:[ \t]+(.*))?\Z")
 # A block of "Name: value" lines is a header where one of these is among the names; else it may be a dialogue.
-_HEADER_NAMES = frozenset(
+HEADER_NAMES = frozenset(
     {
         "title", "author", "authors", "date", "status", "version", "created", "updated", "subject", "from", "to", "pep",
         "supersedes", "superseded-by", "replaces", "obsoletes", "obsoleted-by", "updates", "requires", "category",
@@ -131,7 +131,7 @@ def header_block(text: str, *, any_names: bool) -> Preamble | None:
             return None
         end = line.end(1)
     names = {name.lower() for name, _ in fields}
-    if len(fields) < 2 or not (any_names or names & _HEADER_NAMES):
+    if len(fields) < 2 or not (any_names or names & HEADER_NAMES):
         return None
     collector = Collector()
     for name, value in fields:

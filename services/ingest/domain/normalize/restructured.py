@@ -14,6 +14,7 @@ from services.ingest.domain.normalize.metadata import Collector
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Pairs, Reading
 from services.ingest.domain.normalize.outline import Outline
 from services.ingest.domain.normalize.preamble import header_block
+from services.ingest.domain.normalize.stated import closing_fields, with_stated
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*\Z")
 _BULLET = re.compile(r"(?:[-*+\u2022\u2023\u2043]|\(?(?:[0-9]{1,9}|[A-Za-z]|#|[ivxlcdmIVXLCDM]{1,9})[.)])(?:[ \t]|\Z)")
@@ -45,7 +46,8 @@ def read_restructured(content: MappedText) -> Reading:
     reader = _Reader(content.text)
     blocks = tuple(reader.blocks())
     links = links_of(restructured_links(content.text, blocks))
-    return Reading(content, blocks, reader.outline.headings, reader.metadata, links=links)
+    metadata = with_stated(reader.metadata, closing_fields(content.text))
+    return Reading(content, blocks, reader.outline.headings, metadata, links=links)
 
 
 class _Reader:
