@@ -120,9 +120,7 @@ def title_share(title: str, asked: frozenset[str], common: frozenset[str]) -> fl
     return hits / len(named) if hits > 1 else 0.0
 
 
-def with_titles(
-    pool: Pool, asked: frozenset[str], common: frozenset[str], *, least: float, bonus: float
-) -> Pool:
+def with_titles(pool: Pool, asked: frozenset[str], common: frozenset[str], *, least: float, bonus: float) -> Pool:
     """Lift the documents that a question names by their titles.
 
     Args:
