@@ -42,6 +42,15 @@ class Content:
     vectors: NDArray[np.float32] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A revision with chunks, its packs as they were read."""
+
+    fact: Embedded
+    chunks: Mapping[str, bytes]
+    vectors: Mapping[str, bytes]
+
+
 @dataclass(slots=True)
 class Loaded:
     """What rows and lanes get of revisions that were read.
@@ -77,7 +86,9 @@ class Loader:
         Raises:
             Unavailable: When the pack store doesn't answer.
         """
-        found = await asyncio.gather(*(self._read(crate_id, fact) for fact in plan.stored))
+        packed = await asyncio.gather(*(self._read(crate_id, fact) for fact in plan.stored))
+        # One thread takes all apart: to hand over each of many small packs costs more than that.
+        found = await asyncio.to_thread(lambda: [_taken_apart(each) for each in packed]) if packed else []
         return (
             tuple(each for each in found if isinstance(each, Content)),
             tuple(each for each in found if not isinstance(each, Content)),
@@ -101,16 +112,16 @@ class Loader:
             parts = await self._packs.read(_prefix(crate_id, shown.fact, _VECTORS_STEP), shown.fact.vectors_pack)
         return await asyncio.to_thread(_vector_change, shown, parts)
 
-    async def _read(self, crate_id: str, fact: Embedded) -> Content | tuple[Embedded, Failure]:
+    async def _read(self, crate_id: str, fact: Embedded) -> _Packed | tuple[Embedded, Failure]:
         if not fact.record_count:
-            return Content(fact)
+            return _Packed(fact, {}, {})
         try:
             async with self._reads:
                 chunks = await self._packs.read(_prefix(crate_id, fact, _CHUNKS_STEP), fact.chunks_pack)
                 vectors = await self._packs.read(_prefix(crate_id, fact, _VECTORS_STEP), fact.vectors_pack)
-            return await asyncio.to_thread(_content, fact, chunks.get(codec.CHUNKS_PART, b""), vectors)
         except (NotFound, Corrupt) as error:
             return fact, error
+        return _Packed(fact, chunks, vectors)
 
 
 async def assemble(found: Sequence[Content], forces: Mapping[RevisionKey, Force]) -> Loaded:
@@ -153,16 +164,26 @@ def _prefix(crate_id: str, fact: Embedded, step: str) -> str:
     return f"{crate_id}/{fact.document_id}/{fact.revision}/{step}"
 
 
-def _content(fact: Embedded, part: bytes, vectors: Mapping[str, bytes]) -> Content:
+def _taken_apart(read: _Packed | tuple[Embedded, Failure]) -> Content | tuple[Embedded, Failure]:
+    if not isinstance(read, _Packed):
+        return read
     try:
-        description, chunks = codec.description_and_chunks(part)
+        return _content(read) if read.fact.record_count else Content(read.fact)
+    except Corrupt as error:
+        return read.fact, error
+
+
+def _content(read: _Packed) -> Content:
+    fact = read.fact
+    try:
+        description, chunks = codec.description_and_chunks(read.chunks.get(codec.CHUNKS_PART, b""))
     except ValueError as error:
         raise _corrupt(fact, _CHUNKS_STEP, error) from error
     if len(chunks) != fact.record_count:
         raise Corrupt(
             f"{_name(fact)} has {fact.record_count} vectors but its chunks pack holds {len(chunks)} chunks: {_ADVICE}"
         )
-    return Content(fact, description, chunks, _vectors(fact, vectors))
+    return Content(fact, description, chunks, _vectors(fact, read.vectors))
 
 
 def _assemble(found: Sequence[Content], forces: Mapping[RevisionKey, Force]) -> Loaded:

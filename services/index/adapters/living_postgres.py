@@ -48,6 +48,12 @@ _UPSERT_CLOCK = """
 insert into living_crates (crate, clock) values ($1, $2)
 on conflict (crate) do update set clock = greatest(living_crates.clock, excluded.clock)
 """
+# `offset 0` keeps each key a look-up by primary key: without statistics the planner would rather read a whole crate.
+_OPEN_OF = """
+select k.document_id, k.revision from unnest($2::text[], $3::bigint[]) as k(document_id, revision)
+cross join lateral (select 1 from living_timelines t where t.crate = $1 and t.document_id = k.document_id
+    and t.revision = k.revision and t.known_until is null offset 0) t
+"""
 _CLOSE = """
 update living_timelines set known_until = $4
 where crate = $1 and document_id = $2 and revision = $3 and known_until is null and known_from < $4
@@ -99,7 +105,7 @@ async def write_living(connection: Any, change: LivingChange) -> None:
         await connection.execute(_UPSERT_CLOCK, crate, change.clock)
     rows_of = [_timeline_row(crate, row) for row in change.timelines]
     if rows_of:
-        await connection.executemany(_CLOSE, [row[:4] for row in rows_of])
+        await _close(connection, rows_of)
         await connection.executemany(_INSERT_TIMELINE, rows_of)
     erased = [one.fact for one in change.told if isinstance(one.fact, Erased)]
     if erased:
@@ -109,6 +115,13 @@ async def write_living(connection: Any, change: LivingChange) -> None:
         await connection.executemany(_ERASE_TIMELINES, ends)
     if change.seen:
         await connection.executemany(_INSERT_SIGNAL, [(crate, *_signal(seen)) for seen in change.seen])
+
+
+async def _close(connection: Any, rows: Sequence[tuple[object, ...]]) -> None:
+    """Let open rows end where new ones begin. Most revisions are new and have none."""
+    columns = (rows[0][0], [row[1] for row in rows], [row[2] for row in rows])
+    found = {tuple(row) for row in await connection.fetch(_OPEN_OF, *columns)}
+    await connection.executemany(_CLOSE, [row[:4] for row in rows if row[1:3] in found])
 
 
 def _signal(seen: StateChange) -> tuple[object, ...]:

@@ -48,7 +48,8 @@ where crate = $1 and document_id = $2 and revision = $3
 _PUT_EMBEDDED = """
 update revisions set embedded_position = $4, embedded_digest = $5, generation = $6, chunk_count = $7, chunks_pack = $8,
     vectors_pack = $9, model_id = $10, dimension = $11, form = $12, title = $13, source_id = $14, source_domain = $15,
-    media_type = $16, charset = $17, uri = $18, headings = $19
+    media_type = $16, charset = $17, uri = $18, headings = $19,
+    effective_from = $20, in_force_until = $21, current = $22, gone_from = $23
 where crate = $1 and document_id = $2 and revision = $3
 """
 _PUT_DOCUMENT = """
@@ -194,7 +195,8 @@ async def _write(connection: Any, rows: CrateRows, position: int) -> None:
         [_ingested(crate, fact) for fact in plan.ingested],
     )
     await _write_contents(connection, rows)
-    await connection.executemany(_PUT_FORCE, [_force(crate, key, held) for key, held in rows.forces.items()])
+    moved = [(key, held) for key, held in rows.forces.items() if key not in rows.contents]
+    await connection.executemany(_PUT_FORCE, [(crate, *key, *_force(held)) for key, held in moved])
     await connection.executemany(_PUT_DOCUMENT, [_document(crate, state) for state in plan.states])
     await connection.executemany(_PUT_SIGNAL, [_signal(crate, fact) for fact in plan.indexed])
     for fact in rows.generations:
@@ -209,7 +211,11 @@ async def _write_contents(connection: Any, rows: CrateRows) -> None:
         return
     contents = [(fact, rows.contents[fact.document_id, fact.revision]) for fact in stored]
     await connection.executemany(
-        _PUT_EMBEDDED, [_revision(crate, fact, content.description) for fact, content in contents]
+        _PUT_EMBEDDED,
+        [
+            (*_revision(crate, fact, content.description), *_force(rows.forces[fact.document_id, fact.revision]))
+            for fact, content in contents
+        ],
     )
     await connection.executemany(_CLEAR_CHUNKS, [(crate, fact.document_id, fact.revision) for fact in stored])
     for slice_ in _slices(crate, contents):
@@ -264,8 +270,8 @@ def _ingested(crate: str, fact: Ingested) -> tuple[Any, ...]:
     )
 
 
-def _force(crate: str, key: RevisionKey, held: Force) -> tuple[Any, ...]:
-    return crate, *key, held.effective_from, held.in_force_until, held.current, held.gone_from
+def _force(held: Force) -> tuple[Any, ...]:
+    return held.effective_from, held.in_force_until, held.current, held.gone_from
 
 
 def _document(crate: str, state: DocumentState) -> tuple[Any, ...]:

@@ -90,7 +90,8 @@ class VectorShard:
                         vector=vector,
                         payload=payload(step.document_id, step.edition, record),
                     )
-                    for record, vector in zip(step.records, step.vectors, strict=True)
+                    # A list: the engine takes numbers from an array one object at a time.
+                    for record, vector in zip(step.records, step.vectors.tolist(), strict=True)
                 ]
             )
         if step.last:
