@@ -24,6 +24,8 @@ _CHUNKS_STEP = "chunks"
 _VECTORS_STEP = "vectors"
 _ADVICE = "ingest the document again"
 
+_Packs = tuple[Mapping[str, bytes], Mapping[str, bytes]]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Content:
@@ -77,7 +79,9 @@ class Loader:
         Raises:
             Unavailable: When the pack store doesn't answer.
         """
-        found = await asyncio.gather(*(self._read(crate_id, fact) for fact in plan.stored))
+        packs = await asyncio.gather(*(self._packs_of(crate_id, fact) for fact in plan.stored))
+        # All at once: a thread for each would cost more than what it does.
+        found = await asyncio.to_thread(_contents, plan.stored, packs) if packs else []
         return (
             tuple(each for each in found if isinstance(each, Content)),
             tuple(each for each in found if not isinstance(each, Content)),
@@ -101,16 +105,16 @@ class Loader:
             parts = await self._packs.read(_prefix(crate_id, shown.fact, _VECTORS_STEP), shown.fact.vectors_pack)
         return await asyncio.to_thread(_vector_change, shown, parts)
 
-    async def _read(self, crate_id: str, fact: Embedded) -> Content | tuple[Embedded, Failure]:
+    async def _packs_of(self, crate_id: str, fact: Embedded) -> _Packs | Failure:
         if not fact.record_count:
-            return Content(fact)
+            return {}, {}
         try:
             async with self._reads:
                 chunks = await self._packs.read(_prefix(crate_id, fact, _CHUNKS_STEP), fact.chunks_pack)
                 vectors = await self._packs.read(_prefix(crate_id, fact, _VECTORS_STEP), fact.vectors_pack)
-            return await asyncio.to_thread(_content, fact, chunks.get(codec.CHUNKS_PART, b""), vectors)
         except (NotFound, Corrupt) as error:
-            return fact, error
+            return error
+        return chunks, vectors
 
 
 async def assemble(found: Sequence[Content], forces: Mapping[RevisionKey, Force]) -> Loaded:
@@ -153,7 +157,25 @@ def _prefix(crate_id: str, fact: Embedded, step: str) -> str:
     return f"{crate_id}/{fact.document_id}/{fact.revision}/{step}"
 
 
-def _content(fact: Embedded, part: bytes, vectors: Mapping[str, bytes]) -> Content:
+def _contents(
+    facts: Sequence[Embedded], packs: Sequence[_Packs | Failure]
+) -> list[Content | tuple[Embedded, Failure]]:
+    found: list[Content | tuple[Embedded, Failure]] = []
+    for fact, held in zip(facts, packs, strict=True):
+        if isinstance(held, Failure):
+            found.append((fact, held))
+            continue
+        try:
+            found.append(_content(fact, *held))
+        except Corrupt as error:
+            found.append((fact, error))
+    return found
+
+
+def _content(fact: Embedded, chunks_pack: Mapping[str, bytes], vectors: Mapping[str, bytes]) -> Content:
+    if not fact.record_count:
+        return Content(fact)
+    part = chunks_pack.get(codec.CHUNKS_PART, b"")
     try:
         description, chunks = codec.description_and_chunks(part)
     except ValueError as error:

@@ -67,9 +67,11 @@ _UPSERT_CLOCK = """
 insert into living_crates (crate, clock) values ($1, $2)
 on conflict (crate) do update set clock = greatest(living_crates.clock, excluded.clock)
 """
+# `coalesce` keeps it a look-up by primary key: without statistics the planner would rather go through the index of all
+# that is still known, which is a whole crate.
 _CLOSE = """
 update living_timelines set known_until = $4
-where crate = $1 and document_id = $2 and revision = $3 and known_until is null and known_from < $4
+where crate = $1 and document_id = $2 and revision = $3 and known_from < $4 and coalesce(known_until, 0) = 0
 """
 _INSERT_SIGNAL = """
 insert into living_outbox (crate, document_id, revision, before, after, position) values ($1, $2, $3, $4, $5, $6)
