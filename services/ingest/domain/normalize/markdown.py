@@ -62,7 +62,7 @@ def read_markdown(content: MappedText) -> Reading:
     reader = _MarkdownReader(text, preamble)
     blocks = tuple(reader.blocks())
     metadata, notices = (preamble.metadata, preamble.notices) if preamble else ((), ())
-    metadata = with_stated(metadata, metadata_table(text, blocks), closing_fields(text))
+    metadata = with_stated(metadata, metadata_table(text, blocks), closing_fields(text, blocks))
     links = links_of(markdown_links(text, blocks))
     return Reading(content, blocks, reader.outline.headings, metadata, notices=notices, links=links)
 
