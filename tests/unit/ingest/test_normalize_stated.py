@@ -92,6 +92,31 @@ def test_other_tables_are_content(text: str) -> None:
     assert read(text, "a.md").metadata == ()
 
 
+def page(*rows: str, before: str = "<h1>Rules</h1>", caption: str = "") -> str:
+    cells = "".join(f"<tr><th>{name}<td>{value}" for name, _, value in (row.partition("|") for row in rows))
+    return f"{before}<table>{caption}{cells}</table><h2>Scope</h2><p>All staff.</p>"
+
+
+@pytest.mark.parametrize(
+    ("text", "metadata"),
+    [
+        (page("Status:|<b>Rejected</b>", "Author(s)|<p>Jo<p>Al"), {"Status": "Rejected", "Authors": "Jo Al"}),
+        (page("Field|Value", "Status|a | b<br>c", "Version|2"), {"Status": "a | b c", "Version": "2"}),
+        (page("Status|final", "Date|today", caption="<caption>Control</caption>"), {"Status": "final", "Date": "today"}),
+        (page("Status|final", "Reach|all", before="<h1>T</h1><h2>About this page</h2>"), {"Status": "final", "Reach": "all"}),
+        (page("Status|final", "Date|today", before='<meta name="status" content="draft">'), {"status": "draft", "Date": "today"}),
+        (page("Status|final", "Date|today", before="<p>Some words.</p>"), {}),
+        (page("Status|final", "Date|today", before="<h1>T</h1><h2>Terms</h2>"), {}),
+        (page("Field|Description", "Status|final", "Date|today"), {}),
+        (page("Status|final<td>more", "Date|today<td>more"), {}),
+        (page("Ferry|Price", "Status|final"), {}),
+        ("<table><caption>Nothing</caption></table><p>a", {}),
+    ],
+)  # fmt: skip
+def test_tables_of_fields_on_pages(text: str, metadata: dict[str, str]) -> None:
+    assert dict(read(text, "a.html").metadata) == metadata
+
+
 @pytest.mark.parametrize(
     ("front", "key"),
     [

@@ -1,7 +1,7 @@
 """What a text states about itself elsewhere than in front of it: a table below its title, and its closing lines."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 
 from services.ingest.domain import effect
@@ -43,7 +43,6 @@ _SAID_OF_NAMES = frozenset(
      "example", "required", "comment", "comments", "notes"}
 )  # fmt: skip
 _NAME = re.compile(r"[^\W\d_][\w ./&'()-]{0,60}")
-_DELIMITER = re.compile(r"[|\s:-]+")
 _PIPE = re.compile(r"(?<!\\)\|")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])")
 _MARKS = re.compile(r"(\*\*|[*`]|(?<!\w)__?(?!_))(.+?)\1")
@@ -85,26 +84,33 @@ def with_stated(metadata: Pairs, *more: Pairs) -> Pairs:
     return tuple(found.items())
 
 
-def metadata_table(text: str, blocks: Sequence[Block]) -> Pairs:
+def metadata_table(text: str, blocks: Iterable[Block], rows: Callable[[str, Block], Iterable[Sequence[str]]]) -> Pairs:
     """Read a table of names and values that stands before everything else, front matter and comments aside.
 
     Args:
-        text: The Markdown text.
+        text: The text of the document.
         blocks: Its blocks, in order.
+        rows: Reads the cells of a table, as people see them, row by row.
 
     Returns:
-        Its rows, without inline markup. Nothing where the table is content: it has another number of columns, too few
-        of the usual names of headers, a head that announces something else than values, or a section of its own.
+        Its rows. Nothing where the table is content: it has another number of columns, too few of the usual names of
+        headers, a head that announces something else than values, or a section of its own.
     """
     headings: list[str] = []
     for block in blocks:
         if block.kind is BlockKind.HEADING:
             headings.append(block.heading_path[-1])
-        elif block.kind is BlockKind.TABLE:
-            return _table_pairs(text[block.text_start : block.text_end], headings)
+        elif block.kind is BlockKind.TABLE and block.text_end - block.text_start <= _TABLE_CHARS:
+            return _table_pairs(list(rows(text, block)), headings)
         elif block.kind is not BlockKind.RECORD and not _is_comment(text, block):
             break
     return ()
+
+
+def markdown_rows(text: str, block: Block) -> list[list[str]]:
+    """Cells of a Markdown table, without inline markup and without the row of dashes."""
+    head, _, *rows = _LINE_END.split(text[block.text_start : block.text_end])
+    return [[_shown(cell) for cell in _cells(line)] for line in (head, *rows)]
 
 
 def closing_fields(text: str, blocks: Sequence[Block]) -> Pairs:
@@ -150,20 +156,16 @@ def _is_comment(text: str, block: Block) -> bool:
     return not _COMMENT.sub("", text[block.text_start : block.text_end]).strip()
 
 
-def _table_pairs(table: str, headings: Sequence[str]) -> Pairs:
+def _table_pairs(rows: Sequence[Sequence[str]], headings: Sequence[str]) -> Pairs:
     about = [bool(_ABOUT.fullmatch(name)) for name in headings]
-    if len(table) > _TABLE_CHARS or not all(about[1:]):
+    if not all(about[1:]) or not rows or len(rows[0]) != 2:
         return ()
-    rows = [_cells(line) for line in _LINE_END.split(table)]
-    if len(rows[0]) != 2 or len(rows) < 2:
-        return ()
-    shown = [(_name(row[0]), _shown(row[1])) for row in rows if len(row) == 2]
-    head, fields = shown[0], [row for row in shown[1:] if not _DELIMITER.fullmatch("".join(row))]
-    if head[1].lower() not in _VALUES:
-        # The first row is a field itself, since no table goes without a head.
-        if _plain(head[0]) not in HEADER_NAMES or head[1].lower() in _SAID_OF_NAMES:
+    (head, announced), *fields = ((_name(row[0]), row[1]) for row in rows if len(row) == 2)
+    if announced.lower() not in _VALUES:
+        # The first row is a field itself, since Markdown has no table without a head.
+        if _plain(head) not in HEADER_NAMES or announced.lower() in _SAID_OF_NAMES:
             return ()
-        fields.insert(0, head)
+        fields.insert(0, (head, announced))
     usual = sum(_plain(name) in HEADER_NAMES for name, _ in fields)
     return _collected(fields) if usual >= (1 if any(about) else _LEAST_NAMES) else ()
 
@@ -183,7 +185,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _name(cell: str) -> str:
-    return _shown(cell).rstrip(": ").replace("(s)", "s")
+    return cell.rstrip(": ").replace("(s)", "s")
 
 
 def _shown(cell: str) -> str:
