@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 # Explicit about effect, the first one counts; "date" and "created" say when something was written.
@@ -68,6 +68,15 @@ def stated(metadata: Iterable[tuple[str, str]]) -> tuple[datetime | None, tuple[
             notices.append(f"{name} {value[:40]!r} names no time zone: it was read as UTC")
         return moment, tuple(notices)
     return None, tuple(notices)
+
+
+def day(value: str) -> date | None:
+    """Read a plain date: "2024-09-15", "15th September 2024", "Sep 15, 2024"; None for anything else."""
+    try:
+        moment = _day(value)
+    except ValueError:
+        return None
+    return moment.date() if moment else None
 
 
 def ahead(sent_at: datetime | None, now: datetime) -> tuple[str, ...]:

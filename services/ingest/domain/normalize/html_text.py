@@ -12,6 +12,7 @@ from services.ingest.domain.normalize.mapping import Extractor
 from services.ingest.domain.normalize.metadata import Collector
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Pairs, Reading
 from services.ingest.domain.normalize.outline import Outline
+from services.ingest.domain.normalize.stated import metadata_table, with_stated
 
 _SPACES = re.compile(r"\s\s+")
 _WHOLE_CHARS = 1_000
@@ -66,7 +67,9 @@ def read_html(content: MappedText, charset: str) -> Reading:
     text = writer.extractor.build()
     outline = Outline()
     blocks = tuple(block for group, pieces in groups for block in _blocks(text.text, group, pieces, outline))
-    metadata = _with_fields(page.metadata, text.text, [piece for _, pieces in groups for piece in pieces])
+    pieces = [piece for _, members in groups for piece in members]
+    table = metadata_table(text.text, blocks, lambda _, block: _rows(text.text, pieces, block))
+    metadata = with_stated(_with_fields(page.metadata, text.text, pieces), table)
     return Reading(text, blocks, outline.headings, metadata, page.title, notices=tuple(notices), links=page.links)
 
 
@@ -230,6 +233,14 @@ def _items(pieces: list[_Piece], outer: int) -> Iterable[tuple[int, int]]:
     for _, members in groupby(pieces, key=lambda piece: dict(piece.place.lists)[outer]):
         found = list(members)
         yield found[0].start, found[-1].end
+
+
+def _rows(text: str, pieces: list[_Piece], table: Block) -> Iterator[list[str]]:
+    """Texts of the cells of a table, row by row, its caption aside."""
+    inside = (piece for piece in pieces if table.text_start <= piece.start < table.text_end and piece.place.cell)
+    for _, row in groupby(inside, key=lambda piece: piece.place.row):
+        cells = groupby(row, key=lambda piece: piece.place.cell)
+        yield [" ".join(" ".join(text[piece.start : piece.end] for piece in cell).split()) for _, cell in cells]
 
 
 def _with_fields(metadata: Collector, text: str, pieces: list[_Piece]) -> Pairs:

@@ -13,7 +13,7 @@ from services.ingest.domain.normalize.markdown_rules import prose, table
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Reading
 from services.ingest.domain.normalize.outline import Outline
 from services.ingest.domain.normalize.preamble import Preamble, front_matter, header_block
-from services.ingest.domain.normalize.stated import closing_fields, metadata_table, with_stated
+from services.ingest.domain.normalize.stated import closing_fields, markdown_rows, metadata_table, with_stated
 
 # Parsed piece by piece, so that memory doesn't grow with the file.
 _PIECE_LINES = 20_000
@@ -62,7 +62,7 @@ def read_markdown(content: MappedText) -> Reading:
     reader = _MarkdownReader(text, preamble)
     blocks = tuple(reader.blocks())
     metadata, notices = (preamble.metadata, preamble.notices) if preamble else ((), ())
-    metadata = with_stated(metadata, metadata_table(text, blocks), closing_fields(text))
+    metadata = with_stated(metadata, metadata_table(text, blocks, markdown_rows), closing_fields(text, blocks))
     links = links_of(markdown_links(text, blocks))
     return Reading(content, blocks, reader.outline.headings, metadata, notices=notices, links=links)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from services.ingest.domain.normalize.lines import LINE_END
 from services.ingest.domain.normalize.links import links_of, plain_links
 from services.ingest.domain.normalize.model import Block, BlockKind, MappedText, Reading
-from services.ingest.domain.normalize.preamble import header_block
+from services.ingest.domain.normalize.preamble import Preamble, header_block
 from services.ingest.domain.normalize.stated import closing_fields, with_stated
 
 _GAP = re.compile(rf"{LINE_END}[ \t\f\v]*{LINE_END}\s*")
@@ -26,14 +26,11 @@ def read_plain(content: MappedText) -> Reading:
         Its paragraphs; a header block at the start is a record of its own and becomes metadata, and so do the dates
         that its closing lines state.
     """
-    header = header_block(content.text, any_names=False)
-    closing = closing_fields(content.text)
-    if not header:
-        links = links_of(plain_links(content.text))
-        return Reading(content, paragraphs(content.text), metadata=closing, links=links)
-    links = links_of(plain_links(content.text[header.body :]))
-    blocks = (*header.blocks, *paragraphs(content.text, header.body))
-    return Reading(content, blocks, metadata=with_stated(header.metadata, closing), links=links)
+    text = content.text
+    header = header_block(text, any_names=False) or Preamble((), 0, ())
+    blocks = (*header.blocks, *paragraphs(text, header.body))
+    metadata = with_stated(header.metadata, closing_fields(text, blocks))
+    return Reading(content, blocks, metadata=metadata, links=links_of(plain_links(text[header.body :])))
 
 
 def paragraphs(text: str, start: int = 0) -> tuple[Block, ...]:

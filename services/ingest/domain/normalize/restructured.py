@@ -46,7 +46,7 @@ def read_restructured(content: MappedText) -> Reading:
     reader = _Reader(content.text)
     blocks = tuple(reader.blocks())
     links = links_of(restructured_links(content.text, blocks))
-    metadata = with_stated(reader.metadata, closing_fields(content.text))
+    metadata = with_stated(reader.metadata, closing_fields(content.text, blocks))
     return Reading(content, blocks, reader.outline.headings, metadata, links=links)
 
 
