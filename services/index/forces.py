@@ -9,7 +9,7 @@ from services.index.codec import living as codec
 from services.index.domain.content import KnownRevision
 from services.index.domain.documents import Embedded, Plan
 from services.index.domain.force import Force
-from services.index.domain.living.changes import LivingChange, Told, force_of, from_instant
+from services.index.domain.living.changes import LivingChange, Told, from_instant
 from services.index.domain.living.values import RevisionFacts
 from services.index.domain.records import RevisionKey
 from services.index.living import Living
@@ -62,9 +62,8 @@ class LivingForces:
         change = await self._living.prepare(crate_id, told) if told else None
         mine = {key for key, revision in known.items() if revision.stored}
         touched = {(row.document_id, row.revision) for row in change.timelines} if change else set()
-        timelines = await self._living.timelines(crate_id, mine | touched)
+        forces = await self._living.forces(crate_id, mine | touched)
         current = {state.document_id: state.current_revision for state in plan.states}
-        forces = {key: force_of(timeline) for key, timeline in timelines.items()}
         return Counted(
             mine={
                 key: replace(force, current=current[key[0]] == key[1]) for key, force in forces.items() if key in mine

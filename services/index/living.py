@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from services.index.domain.force import Force
 from services.index.domain.living.changes import (
     Known,
     LivingChange,
@@ -16,6 +17,7 @@ from services.index.domain.living.changes import (
     Tick,
     Told,
     chained,
+    force_of,
     seen_at,
     seen_between,
     state_of,
@@ -37,10 +39,17 @@ class LivingTables(Protocol):
 
 @dataclass(slots=True)
 class _Held:
-    """A crate in memory, with the time of the event that each timeline is known by."""
+    """A crate in memory.
+
+    Attributes:
+        recorded: Time of the event that each timeline is known by.
+        until_known_from: Position from which the end of each revision's force is known.
+        clock: Last tick.
+    """
 
     graph: Graph = field(default_factory=Graph)
     recorded: dict[RevisionKey, datetime] = field(default_factory=dict)
+    until_known_from: dict[RevisionKey, int] = field(default_factory=dict)
     clock: datetime | None = None
 
 
@@ -115,10 +124,14 @@ class Living:
         except TimeoutError as error:
             raise Unavailable(f"relations of crate {crate_id} are being written; retry") from error
 
-    async def timelines(self, crate_id: str, keys: Iterable[RevisionKey]) -> dict[RevisionKey, Timeline]:
-        """Timelines as they will be once the change in hand is committed, of the revisions that have one."""
-        held = (await self._crate(crate_id)).graph.timelines
-        return {key: timeline for key in keys if (timeline := held.get(key)) is not None}
+    async def forces(self, crate_id: str, keys: Iterable[RevisionKey]) -> dict[RevisionKey, Force]:
+        """Forces as they will be once the change in hand is committed, of the revisions that have a timeline."""
+        held = await self._crate(crate_id)
+        return {
+            key: force_of(timeline, until_known_from=held.until_known_from[key])
+            for key in keys
+            if (timeline := held.graph.timelines.get(key)) is not None
+        }
 
     async def _crate(self, crate_id: str) -> _Held:
         held = self._held.get(crate_id)
@@ -130,7 +143,9 @@ class Living:
                 stored = await self._tables.load(crate_id)
                 held = _Held(clock=stored.clock)
                 held.graph.apply(stored.facts)
-                held.recorded = {(row.document_id, row.revision): row.recorded_at for row in stored.known}
+                for row in stored.known:
+                    held.recorded[row.document_id, row.revision] = row.recorded_at
+                    held.until_known_from[row.document_id, row.revision] = row.until_known_from
                 if stored.facts:
                     self._held[crate_id] = held
         return held
@@ -150,7 +165,9 @@ def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
             continue
         for key, timeline in held.graph.apply([one.fact]).items():
             was = held.graph.replaced.get(key)
-            rows.append(_row(key, one, timeline))
+            if was is None or timeline is None or force_of(was).in_force_until != force_of(timeline).in_force_until:
+                held.until_known_from[key] = one.position
+            rows.append(_row(key, one, timeline, held.until_known_from[key]))
             seen += seen_at(key, was, timeline, one.recorded_at, one.position)
             held.recorded[key] = one.recorded_at
     return LivingChange(
@@ -162,12 +179,13 @@ def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
     )
 
 
-def _row(key: RevisionKey, one: Told, timeline: Timeline | None) -> Known:
+def _row(key: RevisionKey, one: Told, timeline: Timeline | None, until_known_from: int) -> Known:
     return Known(
         document_id=key[0],
         revision=key[1],
         known_from=one.position,
         recorded_at=one.recorded_at,
+        until_known_from=until_known_from,
         timeline=timeline,
     )
 

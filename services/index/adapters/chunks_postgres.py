@@ -21,7 +21,7 @@ from services.kernel.db import Database, answering
 
 _POSITION = f"select coalesce(max(position), 0) as position from positions where projection = '{PROJECTION}'"  # noqa: S608  (a constant)
 _TOLD = """r.title, r.source_id, r.source_domain, r.media_type, r.charset, r.uri, r.form, r.effective_at"""
-_FORCE = "r.effective_from, r.in_force_until, r.gone_from, r.current, r.ingested_position"
+_FORCE = "r.effective_from, r.in_force_until, r.gone_from, r.until_known_from, r.current, r.ingested_position"
 
 _SELECT_STANDING = f"""
 select p.position, x.*

@@ -142,9 +142,11 @@ class LaneRows:
                 rows += [
                     (
                         (crate, start.generation, kind, document, revision, ordinal),
-                        f"{content}/{self._told(held)}".encode(),
+                        f"{content}/{self._told([begin, end, position, current])}".encode(),
                     )
-                    for document, revision, ordinal, kind, content, held in page["records"]
+                    for document, revision, ordinal, kind, content, (begin, end, _, position, current) in page[
+                        "records"
+                    ]
                 ]
                 after = page["next"]
                 if after is None:
@@ -153,5 +155,8 @@ class LaneRows:
         return sorted(await self._engine.run(read))
 
     def _told(self, held: Sequence[int]) -> str:
-        """Effective from, in force until, position, and whether it is current."""
+        """Effective from, in force until, position, and whether it is current.
+
+        From when on the end is known isn't compared: it may be because of a document that is erased by now.
+        """
         return str(held[-1:] if self._portable else held)

@@ -25,7 +25,7 @@ with then_known as (
 ), sides as (
     select k.document_id, k.revision,
         coalesce(t.effective_at <= $3 and $4 < t.in_force_until, false) as exact,
-        coalesce(n.effective_at <= $3 and $4 < n.in_force_until, false) as lanes,
+        coalesce(n.effective_at <= $3 and ($4 < n.in_force_until or $2 < n.until_known_from), false) as lanes,
         case when t.has_gap then t.spans end as spans
     from keys k
     left join then_known t on t.document_id = k.document_id and t.revision = k.revision

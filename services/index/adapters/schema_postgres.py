@@ -103,6 +103,7 @@ MIGRATIONS = (
         add effective_from bigint not null default 0,
         add in_force_until bigint,
         add gone_from bigint,
+        add until_known_from bigint,
         add current boolean;
     truncate documents, revisions, chunks, generations, outbox;
     delete from positions where projection = '{PROJECTION}';
@@ -132,6 +133,8 @@ TABLES = (
             "chunks_pack",
             "vectors_pack",
         ),
+        # What was known because of a document that is erased by now can't be read anew.
+        ignored=("until_known_from",),
     ),
     LogicalTable(name="chunks", key=(*_REVISION, "ordinal")),
     LogicalTable(
@@ -175,6 +178,7 @@ def force(row: Any) -> Force:
         effective_from=row["effective_from"],
         in_force_until=row["in_force_until"],
         gone_from=row["gone_from"],
+        until_known_from=row["until_known_from"],
         position=row["ingested_position"],
         current=row["current"],
     )

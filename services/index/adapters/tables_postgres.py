@@ -42,14 +42,15 @@ values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (crate, document_id, revision) do update set settings_digest = excluded.settings_digest, form = excluded.form
 """
 _PUT_FORCE = """
-update revisions set effective_from = $4, in_force_until = $5, current = $6, gone_from = $7
+update revisions set effective_from = $4, in_force_until = $5, current = $6, gone_from = $7, until_known_from = $8
 where crate = $1 and document_id = $2 and revision = $3
 """
 _PUT_EMBEDDED = """
 update revisions set embedded_position = $4, embedded_digest = $5, generation = $6, chunk_count = $7, chunks_pack = $8,
     vectors_pack = $9, model_id = $10, dimension = $11, form = $12, title = $13, source_id = $14, source_domain = $15,
     media_type = $16, charset = $17, uri = $18, headings = $19,
-    effective_from = $20, in_force_until = $21, current = $22, gone_from = $23
+    effective_from = $20, in_force_until = $21, current = $22, gone_from = $23,
+    until_known_from = $24
 where crate = $1 and document_id = $2 and revision = $3
 """
 _PUT_DOCUMENT = """
@@ -271,7 +272,7 @@ def _ingested(crate: str, fact: Ingested) -> tuple[Any, ...]:
 
 
 def _force(held: Force) -> tuple[Any, ...]:
-    return held.effective_from, held.in_force_until, held.current, held.gone_from
+    return held.effective_from, held.in_force_until, held.current, held.gone_from, held.until_known_from
 
 
 def _document(crate: str, state: DocumentState) -> tuple[Any, ...]:

@@ -207,7 +207,11 @@ class TantivyIndex:
     def _out_of_range(self, asked: LaneFilter) -> list[Any]:
         out = self._past() if asked.reach is Reach.CURRENT else [self._range("effective_from", above=asked.as_of)]
         if asked.reach is Reach.IN_FORCE:
-            out.append(self._range("in_force_until", up_to=asked.as_of))
+            ended = self._range("in_force_until", up_to=asked.as_of)
+            if asked.at:
+                known = self._range("until_known_from", up_to=asked.at)
+                ended = Query.boolean_query([(Occur.Must, ended), (Occur.Must, known)])
+            out.append(ended)
         if asked.at:
             out.append(self._range("position", above=asked.at))
         return out
@@ -273,7 +277,7 @@ def _schema() -> Any:
     # What a hit needs, in columns: reading stored documents would cost a block of text for each hit.
     for name in ("id_high", "id_low", "place"):
         builder.add_unsigned_field(name, fast=True)
-    for name in ("effective_from", "in_force_until", "position"):
+    for name in ("effective_from", "in_force_until", "until_known_from", "position"):
         builder.add_integer_field(name, fast=True)
     builder.add_boolean_field("current", indexed=True, fast=True)
     return builder.build()
@@ -295,6 +299,7 @@ def _document(added: KeywordRecord) -> Any:
     document.add_unsigned("place", (record.revision << 34) | (record.ordinal << 2) | _FORMS.index(record.form))
     document.add_integer("effective_from", record.force.effective_from)
     document.add_integer("in_force_until", record.force.in_force_until)
+    document.add_integer("until_known_from", record.force.until_known_from)
     document.add_integer("position", record.force.position)
     document.add_boolean("current", record.force.current)
     return document

@@ -250,4 +250,4 @@ def _row(record: Record) -> StoredRecord:
 
 
 def _stored(force: Force) -> StoredForce:
-    return force.effective_from, force.in_force_until, force.position, int(force.current)
+    return force.effective_from, force.in_force_until, force.until_known_from, force.position, int(force.current)

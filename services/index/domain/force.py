@@ -22,6 +22,8 @@ class Force:
         current: It is the newest searchable revision of a document that isn't retired.
         gone_from: From when on its document is retired, so that it is found no more; `NEVER` where it isn't. Rows alone
             hold it: retired documents are few, and a search that meets one looks further.
+        until_known_from: KNOWLEDGE position from which `in_force_until` is known. As known before it counts as in force
+            without an end, which is what most revisions were; for others a search is told.
     """
 
     effective_from: int
@@ -29,6 +31,7 @@ class Force:
     position: int
     current: bool = True
     gone_from: int = NEVER
+    until_known_from: int = 0
 
 
 def instant(moment: datetime) -> int:

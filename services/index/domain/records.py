@@ -236,6 +236,7 @@ class Within:
             case Reach.CURRENT:
                 return force.current
             case Reach.IN_FORCE:
-                return force.effective_from <= asked.as_of < force.in_force_until
+                told_later = 0 < asked.at < force.until_known_from
+                return force.effective_from <= asked.as_of and (told_later or asked.as_of < force.in_force_until)
             case Reach.EVERY:
                 return force.effective_from <= asked.as_of < force.gone_from

@@ -57,10 +57,18 @@ def put(document_id: str, position: int, days: int, *, revision: int = 1, **meta
     )
 
 
-def states(source: str, kind: str, target: str, position: int, *, withdrawn: bool = False) -> Statement:
-    """A statement."""
+def states(
+    source: str, kind: str, target: str, position: int, *, days: int | None = None, withdrawn: bool = False
+) -> Statement:
+    """A statement, effective on a day or with its source."""
     return Statement(
-        source_id=source, type=kind, target_id=target, position=position, recorded_at=at(9), withdrawn=withdrawn
+        source_id=source,
+        type=kind,
+        target_id=target,
+        position=position,
+        recorded_at=at(9),
+        effective_at=None if days is None else at(days),
+        withdrawn=withdrawn,
     )
 
 
@@ -211,16 +219,6 @@ async def test_listing_goes_page_by_page_and_by_state(world: World) -> None:
         await world.answers.states(pb.ListStatesRequest(crate_id=CRATE, page_token="x"))  # noqa: S106  (no password)
 
 
-async def test_differences_between_a_position_and_the_lanes(world: World) -> None:
-    await world.tell(*HISTORY[:3])
-    assert await world.differences(50, 3) == (set(), set())
-    assert await world.differences(50, 2) == ({(ONE, 1)}, set())
-    assert await world.differences(50, 1) == ({(ONE, 1)}, set())
-    await world.tell((4, put("d" * 32, 4, 0)), (5, states(ONE, "supersedes", "d" * 32, 5)))
-    assert await world.differences(50, 4) == ({("d" * 32, 1)}, set())
-    assert await world.differences(-1, 4) == (set(), set())
-
-
 async def test_a_revision_that_comes_back_into_force_is_told_beside_its_range(world: World) -> None:
     await world.tell(
         (1, put(ONE, 1, 0, version="1.9")),
@@ -280,6 +278,6 @@ async def test_a_document_is_found_by_its_source_id(world: World) -> None:
 
 async def test_the_first_facts_of_a_crate_are_known_before_they_are_written(world: World) -> None:
     await world.living.prepare("fresh", [Told(1, at(1), put(ONE, 1, 0))])
-    assert set(await world.living.timelines("fresh", [(ONE, 1), (TWO, 1)])) == {(ONE, 1)}
+    assert set(await world.living.forces("fresh", [(ONE, 1), (TWO, 1)])) == {(ONE, 1)}
     world.living.dropped("fresh")
-    assert await world.living.timelines("fresh", [(ONE, 1)]) == {}
+    assert await world.living.forces("fresh", [(ONE, 1)]) == {}

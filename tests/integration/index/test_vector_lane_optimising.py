@@ -67,7 +67,7 @@ def opened(folder: Path, builder: Builder, optimise_at: int = 1000) -> ServedLan
 
 async def put(lane: ServedLane, number: int, edition: int, records: int, *, last: bool = True) -> None:
     rows = np.tile(EAST, (records, 1))
-    listed = tuple((edition, i, "chunk", "text", "here", (0, NEVER, 1, 1)) for i in range(records))
+    listed = tuple((edition, i, "chunk", "text", "here", (0, NEVER, 1, 1, 1)) for i in range(records))
     step = Step(f"{number:032x}", 0, edition, ("chunk", "document"), listed, rows, last)
     _, body = frames.encode_steps([step], {})
     header = {"dimension": DIMENSION, "steps": [[step.document_id, 0, edition, step.kinds, listed, last, None]]}

@@ -33,7 +33,7 @@ async def connection(tmp_path: Path) -> AsyncIterator[EngineConnection]:
 
 
 async def filled(connection: EngineConnection) -> None:
-    records = tuple((1, i, "chunk", "text", "here", (0, NEVER, 1, 1)) for i in range(20))
+    records = tuple((1, i, "chunk", "text", "here", (0, NEVER, 1, 1, 1)) for i in range(20))
     step = Step("a" * 32, 1, 1, ("chunk", "document"), records, ROWS, last=True)
     await connection.send(frames.encode_steps([step], {"op": "steps", **KEY}))
     await connection.call({"op": "commit", **KEY, "position": 5})

@@ -15,7 +15,7 @@ from services.index.adapters.edge_engine.frames import StoredForce, StoredRecord
 INDEXED_FIELDS = ("kind", "current_kind", "kind_form", "current_kind_form", "document", "source_domain")
 """Kind with form is a field too, and each once more where the revision is current: where no graph is built yet, a second
 condition costs as much as the distances."""
-RANGE_FIELDS = ("effective_from", "in_force_until", "position")
+RANGE_FIELDS = ("effective_from", "in_force_until", "until_known_from", "position")
 """The engine compares them as float64: exact for instants up to the year 2255, to some microseconds beyond."""
 LOOKUP_FIELDS = ("revision_key",)
 """Document and revision as one number: looking for numbers costs a third of looking for texts."""
@@ -121,7 +121,9 @@ def _ranges(search: Search) -> list[Any]:
     if search.reach != "current":
         ranges.append(_range("effective_from", lte=search.as_of))
     if search.reach == "in_force":
-        ranges.append(_range("in_force_until", gt=search.as_of))
+        lasts = _range("in_force_until", gt=search.as_of)
+        known_later = [_range("until_known_from", gt=search.at)] if search.at else []
+        ranges.append(edge.Filter(should=[lasts, *known_later]) if known_later else lasts)
     if search.at:
         ranges.append(_range("position", lte=search.at))
     return ranges

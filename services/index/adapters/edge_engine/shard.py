@@ -298,8 +298,8 @@ def _stored(point: Any) -> Stored:
     hasher = blake3(asarray(point.vector, dtype="<f4").tobytes())
     hasher.update(f"{told['kind_form']}/{told['source_domain']}".encode())
     kind = told["kind_form"].partition("/")[0]
-    start, end, position = (int(told[name]) for name in RANGE_FIELDS)
-    force = start, end, position, int(told["current_kind"] != NOT_CURRENT)
+    start, end, known, position = (int(told[name]) for name in RANGE_FIELDS)
+    force = start, end, known, position, int(told["current_kind"] != NOT_CURRENT)
     return told["document"], told["revision"], told["ordinal"], kind, hasher.hexdigest(), force
 
 

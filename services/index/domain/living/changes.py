@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -52,6 +52,7 @@ class Known:
         known_from: KNOWLEDGE position from which on it was known.
         known_until: Position from which on another was; None: it still is.
         recorded_at: Time of the event at `known_from`.
+        until_known_from: Position from which the end of its force is known, see `Force`.
         timeline: None once the revision is erased.
     """
 
@@ -60,6 +61,7 @@ class Known:
     known_from: int
     known_until: int | None = None
     recorded_at: datetime
+    until_known_from: int = 0
     timeline: Timeline | None
 
 
@@ -134,11 +136,12 @@ class Stored:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def force_of(timeline: Timeline) -> Force:
+def force_of(timeline: Timeline, *, until_known_from: int = 0) -> Force:
     """From when to when a revision counts.
 
     Args:
         timeline: Of the revision.
+        until_known_from: See `Force`.
 
     Returns:
         Its force up to the last stretch out of force that never ends.
@@ -151,7 +154,11 @@ def force_of(timeline: Timeline) -> Force:
         if span.verdict.rule == RETIRED:
             gone = until
     return Force(
-        effective_from=instant(timeline.effective_at), in_force_until=until, position=timeline.position, gone_from=gone
+        effective_from=instant(timeline.effective_at),
+        in_force_until=until,
+        position=timeline.position,
+        gone_from=gone,
+        until_known_from=until_known_from,
     )
 
 
@@ -200,15 +207,6 @@ def chained(rows: Iterable[Known]) -> tuple[Known, ...]:
     found: list[Known] = []
     ends: dict[RevisionKey, int] = {}
     for (key, position), row in reversed(last.items()):
-        found.append(
-            Known(
-                document_id=row.document_id,
-                revision=row.revision,
-                known_from=position,
-                known_until=ends.get(key),
-                recorded_at=row.recorded_at,
-                timeline=row.timeline,
-            )
-        )
+        found.append(replace(row, known_until=ends[key]) if key in ends else row)
         ends[key] = position
     return tuple(reversed(found))
