@@ -274,6 +274,7 @@ async def test_the_position_moves_with_the_rows_or_not_at_all(rows: Rows) -> Non
         crate_id="main",
         plan=made,
         contents={(DOC, 1): RevisionContent(description=Description(title="nul \0"), chunks=())},
+        forces={(DOC, 1): Force(effective_from=0, position=0, current=True)},
     )
     with pytest.raises(asyncpg.CharacterNotInRepertoireError):
         await rows.tables.commit([broken], 2, nothing)
@@ -287,8 +288,9 @@ async def test_a_batch_whose_lanes_fail_writes_no_row(rows: Rows) -> None:
         raise Unavailable("the engine is away")
 
     made = plan({}, [ingested(1, 1), embedded(1, 2)])
+    forces = {(DOC, 1): Force(effective_from=0, position=0, current=True)}
     with pytest.raises(Unavailable, match="engine is away"):
-        await rows.tables.commit([rows_of("main", made, {})], 2, fail)
+        await rows.tables.commit([rows_of("main", made, forces)], 2, fail)
     assert await rows.tables.position() == 0
     assert await rows.count("chunks") == 0
 
