@@ -24,7 +24,7 @@ from services.index.forces import Counted, LivingForces
 from services.index.gate import Gate
 from services.index.loading import Loader, assemble, keyword_records
 from services.index.ports import KeywordLane, KeywordLanes, ModelCatalogue, Tables, VectorLane, VectorLanes
-from services.kernel import retries, telemetry
+from services.kernel import retries, tasks, telemetry
 from services.kernel.bus import Bus, LogReader
 from services.kernel.envelope import Event
 from services.kernel.erasures import erased_since
@@ -104,6 +104,8 @@ class LaneProjection:
 
     A crash in between leaves the lanes ahead of the rows. Searches check every hit against the rows, and the batch
     comes again, cut at another place perhaps: what the lanes hold afterwards is the same however it is cut.
+
+    Lanes that nobody searches yet are written while the rows are; the commit still waits for them.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class LaneProjection:
         erased: Callable[[], None],
         batch_records: int,
         spacing_s: float,
+        searched: bool = True,
     ) -> None:
         self._log = log
         self._loader = loader
@@ -134,6 +137,7 @@ class LaneProjection:
         self._erased = erased
         self._batch_records = batch_records
         self._spacing_s = spacing_s
+        self._searched = searched
         self._next_write = 0.0
 
     async def apply(self, events: Sequence[Event]) -> None:
@@ -180,9 +184,17 @@ class LaneProjection:
         async def write_lanes() -> None:
             await asyncio.gather(*(self._write_lanes(changes, position) for changes in lanes))
 
-        # The rows are written first but committed last: so the lanes are ahead of them for a moment only.
+        rows = [crate.rows for crate in prepared]
         with self._gate.writing():
-            await self._tables.commit([crate.rows for crate in prepared], position, write_lanes)
+            if self._searched:
+                # The rows are written first but committed last: so the lanes are ahead of them for a moment only.
+                await self._tables.commit(rows, position, write_lanes)
+            else:
+                written = asyncio.create_task(write_lanes())
+                try:
+                    await self._tables.commit(rows, position, lambda: written)
+                finally:
+                    await tasks.cancel([written])
         if lanes and small:
             self._next_write = _now() + min(self._spacing_s, _SHARE * (_now() - began))
 

@@ -163,10 +163,12 @@ async def replica(context: ReplayContext) -> Replica:
     )
     database = await context.database(MIGRATIONS, max_connections=_CONNECTIONS)
     engine = VectorEngineProcess(root=settings.lanes, runtime_dir=context.folder)
+    # Like the other servers it is up before the first event.
+    await engine.start()
     parts = _parts(settings, database, engine, log=context.log, failures=context.failures, packs=context.packs)
     # New lanes have nothing to be compared with.
     parts.gate.open()
-    projection = _projection(parts, noted=_nobody, erased=_nobody, spacing_s=0)
+    projection = _projection(parts, noted=_nobody, erased=_nobody, spacing_s=0, searched=False)
     used, close = _lane_rows(context.settings, parts.tables, context.folder / "live")
     built = _rows_of(LaneRows(root=settings.lanes, engine=engine), parts.tables)
     return Replica(
@@ -233,7 +235,7 @@ def _nobody() -> None:
 
 
 def _projection(
-    parts: _Parts, *, noted: Callable[[], None], erased: Callable[[], None], spacing_s: float
+    parts: _Parts, *, noted: Callable[[], None], erased: Callable[[], None], spacing_s: float, searched: bool = True
 ) -> LaneProjection:
     return LaneProjection(
         log=parts.log,
@@ -248,6 +250,7 @@ def _projection(
         erased=erased,
         batch_records=parts.settings.index_batch_records,
         spacing_s=spacing_s,
+        searched=searched,
     )
 
 

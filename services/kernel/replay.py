@@ -6,17 +6,15 @@ erased, no channel to other roles, and it counts failures instead of writing the
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nats.errors import Error as NatsError
-from nats.js import JetStreamContext
 
 from services.kernel.bus import LogReader, decode_message
 from services.kernel.db import Database
+from services.kernel.deliveries import Deliveries, deliveries
 from services.kernel.digests import LogicalTable, Rows
 from services.kernel.errors import Unavailable
 from services.kernel.failures import CountedFailures
@@ -143,34 +141,21 @@ class Replayer:
             if self.reached >= until:
                 return
             try:
-                async with self._subscription() as subscription:
-                    await self._read(subscription, until)
+                info = await add_consumer(self._log, self.projection, after=self.reached)
+                async with deliveries(self._log, self.projection.stream, info.name) as delivered:
+                    await self._read(delivered, until)
             except (NatsError, OSError):
                 continue
         if self.reached < until:
             raise Unavailable(f"the log doesn't give event {until} of {self.projection.stream}: retry")
 
-    @contextlib.asynccontextmanager
-    async def _subscription(self) -> AsyncIterator[JetStreamContext.PullSubscription]:
-        info = await add_consumer(self._log, self.projection, after=self.reached)
-        subscription = await self._log.js.pull_subscribe_bind(consumer=info.name, stream=self.projection.stream)
-        try:
-            yield subscription
-        finally:
-            with contextlib.suppress(NatsError, OSError):
-                await subscription.unsubscribe()
-
-    async def _read(self, subscription: JetStreamContext.PullSubscription, until: int) -> None:
-        following = asyncio.create_task(subscription.fetch(_BATCH, timeout=_FETCH_S))
-        try:
-            while self.reached < until:
-                messages = await following
-                # The server looks for the next ones while these are applied.
-                following = asyncio.create_task(subscription.fetch(_BATCH, timeout=_FETCH_S))
-                batch = [event for event in map(decode_message, messages) if event.position <= until]
-                await self._applier.apply(batch)
-                self.events += len(batch)
-                self.reached = max([self.reached, *(event.position for event in batch)])
-        finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+    async def _read(self, delivered: Deliveries, until: int) -> None:
+        await delivered.ask(_BATCH, _FETCH_S)
+        while self.reached < until:
+            messages = await delivered.take(_FETCH_S)
+            # The server looks for the next ones while these are applied.
+            await delivered.ask(_BATCH, _FETCH_S)
+            batch = [event for event in map(decode_message, messages) if event.position <= until]
+            await self._applier.apply(batch)
+            self.events += len(batch)
+            self.reached = max([self.reached, *(event.position for event in batch)])

@@ -30,7 +30,9 @@ def main() -> int:
         folder = chosen.data_dir or Path(root)
         if not (folder / "nats").exists():
             _ingest(folder, chosen.documents)
-        _print(chosen.documents, _replay(folder, chosen.projection))
+        if not chosen.projection:
+            _print_log_part(chosen.documents, _replay(folder, "ingest"))
+        _print(chosen.documents, _replay(folder, chosen.projection), chosen.projection)
     return 0
 
 
@@ -53,16 +55,25 @@ def _replay(folder: Path, projection: str) -> Any:
     return json.loads(done.stdout)
 
 
-def _print(count: int, report: Any) -> None:
+def _print_log_part(count: int, report: Any) -> None:
+    """The log and Postgres alone: what every replay needs, however many lanes there are."""
+    seconds = report["seconds"]
+    sys.stdout.write(
+        f"log     {count:>7,} documents {seconds:7.1f} s {count / seconds:9,.0f} documents/s: every event of ingest read "
+        f"and applied to its tables in Postgres, no lanes; equal: {report['equal']}\n"
+    )
+
+
+def _print(count: int, report: Any, projection: str) -> None:
     for each in report["projections"]:
         rate = each["events"] / each["seconds"] if each["seconds"] else 0
         sys.stdout.write(
             f"  {each['name']:<18} {each['events']:>7,} events {each['seconds']:8.1f} s {rate:9,.0f} events/s\n"
         )
     seconds = report["seconds"]
+    what = f"projections of {projection} alone" if projection else "all projections side by side, lanes included"
     sys.stdout.write(
-        f"replay  {count:>7,} documents {seconds:7.1f} s {count / seconds:9,.0f} documents/s, all projections side by "
-        f"side, lanes included; {report['model_calls']} calls of a model, equal: {report['equal']}\n"
+        f"replay  {count:>7,} documents {seconds:7.1f} s {count / seconds:9,.0f} documents/s, {what}; {report['model_calls']} calls of a model, equal: {report['equal']}\n"
     )
 
 

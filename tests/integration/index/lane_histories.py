@@ -15,7 +15,7 @@ HISTORY: dict[tuple[int, int], Force] = {
     (1, 1): Force(effective_from=-50, in_force_until=100, position=3, current=False),
     (1, 2): Force(effective_from=100, in_force_until=200, position=7, current=False),
     (1, 3): Force(effective_from=200, position=12),
-    (2, 1): Force(effective_from=0, in_force_until=150, position=4, current=False),
+    (2, 1): Force(effective_from=0, in_force_until=150, until_known_from=10, position=4, current=False),
     (3, 1): Force(effective_from=300, position=9),
 }
 # What a filter finds of it, as "document.revision".
@@ -35,7 +35,12 @@ FOUND: list[tuple[LaneFilter, set[str]]] = [
     (LaneFilter(reach=Reach.EVERY, as_of=300), {"1.1", "1.2", "1.3", "2.1", "3.1"}),
     (LaneFilter(reach=Reach.EVERY, as_of=300, at=7), {"1.1", "1.2", "2.1"}),
     (LaneFilter(reach=Reach.IN_FORCE, as_of=300, at=2), set()),
-    (LaneFilter(reach=Reach.IN_FORCE, as_of=250, at=9, also=((document(1), 2),)), {"1.2"}),
+    # Before its end was known it had none.
+    (LaneFilter(reach=Reach.IN_FORCE, as_of=160, at=10), {"1.2"}),
+    (LaneFilter(reach=Reach.IN_FORCE, as_of=160, at=9), {"1.2", "2.1"}),
+    (LaneFilter(reach=Reach.IN_FORCE, as_of=160, at=9, without=((document(2), 1),)), {"1.2"}),
+    (LaneFilter(reach=Reach.IN_FORCE, as_of=-1, at=9), {"1.1"}),
+    (LaneFilter(reach=Reach.IN_FORCE, as_of=250, at=9, also=((document(1), 2),)), {"1.2", "2.1"}),
     (LaneFilter(reach=Reach.IN_FORCE, as_of=99, without=((document(2), 1), (document(9), 1))), {"1.1"}),
     (
         LaneFilter(

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import nats
 import pytest
 from affidavit.ingest.v1 import ingest_events_pb2 as pb
+from nats.errors import TimeoutError as NatsTimeoutError
 
 from services import topology
 from services.embedded.children import free_port, reader_url
 from services.embedded.replay import REPLAYED
 from services.kernel import failures
 from services.kernel.blobs import FolderBlobs, KeptBlobs
-from services.kernel.bus import Bus, LogReader
+from services.kernel.bus import Bus, LogReader, decode_message
 from services.kernel.db import Database, session
+from services.kernel.deliveries import deliveries
 from services.kernel.digests import LogicalTable, compare, digest, table_rows
 from services.kernel.envelope import Event, Poison
 from services.kernel.errors import Conflict, Corrupt, Unavailable
 from services.kernel.failures import CountedFailures
 from services.kernel.packs import PackStore
-from services.kernel.projections import Projection
+from services.kernel.projections import Projection, add_consumer
 from services.kernel.replay import ReplayContext, Replayer
 from services.kernel.settings import NodeSettings
 from tests.conftest import ContextFactory
@@ -154,6 +157,31 @@ async def test_a_replay_stops_at_its_position_and_counts_what_it_gives_up(
     await context.close()
     await bus.close()
     blobs.close()
+
+
+async def test_what_is_delivered_comes_whole_and_in_order_however_it_is_asked_for(nats_url: str) -> None:
+    bus = await Bus.connect(nats_url, role="ingest")
+    for number in range(1, 8):
+        message = pb.DocumentIngested(document_id=f"a{number}", revision=number)
+        await bus.append(crate="main", aggregate=f"a{number}", message=message, key=str(number), expected=0)
+    projection = Projection(name="test", events=("DocumentIngested",), apply=AsyncMock(), position=AsyncMock())
+    info = await add_consumer(bus, projection, after=0)
+    async with deliveries(bus, projection.stream, info.name) as delivered:
+        taken: list[list[int]] = []
+        for _ in range(3):
+            await delivered.ask(3, 2.0)
+            messages = await delivered.take(2.0)
+            taken.append([found.position for found in map(decode_message, messages)])
+        # The last batch isn't waited for until it is full: the server says that nothing is left.
+        assert taken == [[1, 2, 3], [4, 5, 6], [7]]
+        await delivered.ask(3, 0.1)
+        with pytest.raises(NatsTimeoutError):
+            await delivered.take(5.0)
+    async with deliveries(bus, projection.stream, "gone") as delivered:
+        await delivered.ask(3, 2.0)
+        with pytest.raises(NatsTimeoutError):
+            await delivered.take(5.0)
+    await bus.close()
 
 
 async def test_the_running_roles_do_write_failures_down(nats_url: str) -> None:

@@ -199,7 +199,8 @@ class _Aligner:
 
     def _is_exact(self, text: str, code: bytes) -> bool:
         if self._codec in STATEFUL:
-            return len(text) == 1 and code[-1:] == text.encode("ascii", "replace") and text not in _SHIFTS
+            # The last byte of a longer code may be any character of ASCII as well.
+            return len(text) == 1 and text.isascii() and code[-1:] == text.encode() and text not in _SHIFTS
         return len(text) == 1 and text.encode(self._codec, "replace") == code
 
 
