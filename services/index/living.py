@@ -44,12 +44,14 @@ class _Held:
     Attributes:
         recorded: Time of the event that each timeline is known by.
         until_known_from: Position from which the end of each revision's force is known.
+        first_known: Position from which each revision is known.
         clock: Last tick.
     """
 
     graph: Graph = field(default_factory=Graph)
     recorded: dict[RevisionKey, datetime] = field(default_factory=dict)
     until_known_from: dict[RevisionKey, int] = field(default_factory=dict)
+    first_known: dict[RevisionKey, int] = field(default_factory=dict)
     clock: datetime | None = None
 
 
@@ -146,6 +148,7 @@ class Living:
                 for row in stored.known:
                     held.recorded[row.document_id, row.revision] = row.recorded_at
                     held.until_known_from[row.document_id, row.revision] = row.until_known_from
+                    held.first_known[row.document_id, row.revision] = row.first_known
                 if stored.facts:
                     self._held[crate_id] = held
         return held
@@ -167,7 +170,7 @@ def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
             was = held.graph.replaced.get(key)
             if was is None or timeline is None or force_of(was).in_force_until != force_of(timeline).in_force_until:
                 held.until_known_from[key] = one.position
-            rows.append(_row(key, one, timeline, held.until_known_from[key]))
+            rows.append(_row(held, key, one, timeline))
             seen += seen_at(key, was, timeline, one.recorded_at, one.position)
             held.recorded[key] = one.recorded_at
     return LivingChange(
@@ -179,13 +182,14 @@ def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
     )
 
 
-def _row(key: RevisionKey, one: Told, timeline: Timeline | None, until_known_from: int) -> Known:
+def _row(held: _Held, key: RevisionKey, one: Told, timeline: Timeline | None) -> Known:
     return Known(
         document_id=key[0],
         revision=key[1],
         known_from=one.position,
         recorded_at=one.recorded_at,
-        until_known_from=until_known_from,
+        until_known_from=held.until_known_from[key],
+        first_known=held.first_known.setdefault(key, one.position),
         timeline=timeline,
     )
 

@@ -62,7 +62,7 @@ _INSERT_SIGNAL = """
 insert into living_outbox (crate, document_id, revision, before, after, position) values ($1, $2, $3, $4, $5, $6)
 """
 _INSERT_TIMELINE = """
-insert into living_timelines values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+insert into living_timelines values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 on conflict (crate, document_id, revision, known_from) do nothing
 """
 
@@ -149,6 +149,7 @@ def known_row(row: Any) -> Known:
         known_until=row["known_until"],
         recorded_at=row["recorded_at"],
         until_known_from=row["until_known_from"],
+        first_known=row["first_known"],
         timeline=timeline,
     )
 
@@ -157,7 +158,20 @@ def _timeline_row(crate: str, row: Known) -> tuple[object, ...]:
     key = (crate, row.document_id, row.revision, row.known_from, row.known_until, row.recorded_at)
     timeline = row.timeline
     if timeline is None:
-        return (*key, True, False, 0, row.recorded_at, NEVER, row.until_known_from, "", "", False, "[]")
+        return (
+            *key,
+            True,
+            False,
+            0,
+            row.recorded_at,
+            NEVER,
+            row.until_known_from,
+            row.first_known,
+            "",
+            "",
+            False,
+            "[]",
+        )
     return (
         *key,
         False,
@@ -166,6 +180,7 @@ def _timeline_row(crate: str, row: Known) -> tuple[object, ...]:
         timeline.effective_at,
         force_of(timeline).in_force_until,
         row.until_known_from,
+        row.first_known,
         timeline.family,
         timeline.version,
         timeline.not_in_force_yet,

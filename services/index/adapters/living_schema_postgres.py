@@ -67,6 +67,7 @@ LIVING_MIGRATIONS = (
         effective_at timestamptz not null,
         in_force_until bigint not null,
         until_known_from bigint not null,
+        first_known bigint not null,
         family text not null,
         version text not null,
         not_in_force_yet boolean not null,

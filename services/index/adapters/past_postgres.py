@@ -8,31 +8,28 @@ from services.index.domain.living.changes import counts, from_instant
 from services.index.domain.records import RevisionKey
 from services.kernel.db import Database, answering
 
-# $3 and $4 are one instant, in both units. A row with a gap comes with its spans: two bounds can't say when it counts.
+# $3 and $4 are one instant, in both units. What was in force then, as known then, the lanes let in: whatever became known
+# later they leave out. So what differs is what they let in and wasn't: because its end was known already, or because it
+# wasn't known at all. A row with a gap comes with its spans, since two bounds can't say when it counts.
 _DIFFERING = """
-with then_known as (
-    select * from living_timelines where crate = $1 and known_from <= $2 and known_until > $2 and not erased
+with suspects as (
+    select document_id, revision, has_gap, spans from living_timelines
+    where crate = $1 and known_from <= $2 and known_until > $2 and not erased
+        and (has_gap or (effective_at <= $3 and in_force_until <= $4))
     union all
-    select * from living_timelines
-    where crate = $1 and known_until is null and has_gap and known_from <= $2 and not erased
-), keys as (
-    select document_id, revision from living_timelines where crate = $1 and known_from <= $2 and known_until > $2
-    union
-    select document_id, revision from then_known
-    union
-    select document_id, revision from living_timelines
-    where crate = $1 and known_until is null and known_from > $2 and position <= $2
+    select document_id, revision, true, spans from living_timelines
+    where crate = $1 and known_until is null and known_from <= $2 and not erased and has_gap
+    union all
+    select document_id, revision, false, null from living_timelines
+    where crate = $1 and known_until is null and known_from > $2 and first_known > $2 and position <= $2 and not erased
 ), sides as (
-    select k.document_id, k.revision,
-        coalesce(t.effective_at <= $3 and $4 < t.in_force_until, false) as exact,
-        coalesce(n.effective_at <= $3 and ($4 < n.in_force_until or $2 < n.until_known_from), false) as lanes,
-        case when t.has_gap then t.spans end as spans
-    from keys k
-    left join then_known t on t.document_id = k.document_id and t.revision = k.revision
-    left join living_timelines n on n.crate = $1 and n.document_id = k.document_id and n.revision = k.revision
+    select s.document_id, s.revision, case when s.has_gap then s.spans end as spans,
+        coalesce(n.effective_at <= $3 and ($4 < n.in_force_until or $2 < n.until_known_from), false) as lanes
+    from suspects s
+    left join living_timelines n on n.crate = $1 and n.document_id = s.document_id and n.revision = s.revision
         and n.known_until is null and not n.erased
 )
-select * from sides where spans is not null or exact <> lanes order by document_id, revision
+select * from sides where spans is not null or lanes order by document_id, revision
 """
 
 
@@ -50,7 +47,7 @@ class PostgresPastForces:
         also: list[RevisionKey] = []
         without: list[RevisionKey] = []
         for row in rows:
-            exact = row["exact"] if row["spans"] is None else counts(decode_spans(row["spans"]), moment)
+            exact = row["spans"] is not None and counts(decode_spans(row["spans"]), moment)
             if exact != row["lanes"]:
                 (also if exact else without).append((row["document_id"], row["revision"]))
         return Differences(also=tuple(also), without=tuple(without))

@@ -53,6 +53,7 @@ class Known:
         known_until: Position from which on another was; None: it still is.
         recorded_at: Time of the event at `known_from`.
         until_known_from: Position from which the end of its force is known, see `Force`.
+        first_known: Position from which any timeline of the revision was known.
         timeline: None once the revision is erased.
     """
 
@@ -62,6 +63,7 @@ class Known:
     known_until: int | None = None
     recorded_at: datetime
     until_known_from: int = 0
+    first_known: int = 0
     timeline: Timeline | None
 
 
