@@ -23,6 +23,7 @@ from services.query.retrieval import Read, Request, Retrieval, Retriever
 NOTHING_IN_FORCE = "nothing in force answers; superseded and deprecated documents are used"
 _CHAIN = (RelationType.SUPERSEDES,)
 _AGAINST = (RelationType.CONTRADICTS,)
+_CIRCLE = "supersedes_cycle"
 
 _Found: TypeAlias = tuple[Retrieval, Read, Pool]
 _Version: TypeAlias = tuple[StateReport | None, Family | None, str]
@@ -248,7 +249,7 @@ class Investigator:
             return {}
         walk = Walk(kinds=_AGAINST, fan_out=numbers.fan_out)
         relations = await self._index.neighbours(request.crate_id, contested, walk, request.view.moment)
-        return contradictors(contested, relations)
+        return contradictors(contested, relations) | _in_circles(pool)
 
     async def _within(
         self,
@@ -315,6 +316,14 @@ def _unfound(pool: Pool, against: Mapping[str, str], share: float) -> dict[str, 
 
 def _closeness(item: Item) -> float:
     return item.admitted.coverage + item.admitted.candidate.cosine
+
+
+def _in_circles(pool: Pool) -> dict[str, str]:
+    """Documents that supersede each other: each stands against the one that it is in a circle with."""
+    states = {item: found.state for item, found in pool.documents.items()}
+    return {
+        state.other_document_id: item for item, state in states.items() if state is not None and state.rule == _CIRCLE
+    }
 
 
 def _contested(state: StateReport | None) -> bool:

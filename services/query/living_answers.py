@@ -177,7 +177,7 @@ def _shortlist(question: Question, case: Case, wanted: Wanted, numbers: LivingNu
     units = [unit for context in contexts for unit in units_of(context.passage)]
     short = list(evidence.shortlist(question, units, soft=soft, limit=told.shortlist))
     best = [name for name in case.pool.documents if name not in case.barred]
-    needed = {case.chosen, *case.against, *best[: numbers.cited_documents]}
+    needed = {case.chosen, *case.against, *case.against.values(), *best[: numbers.cited_documents]}
     needed |= {case.pair.first, case.pair.second, *case.pair.further} if case.pair else set()
     for document_id in sorted(needed - {unit.passage.key.document_id for unit in short} - {""}):
         own = [
@@ -199,8 +199,8 @@ def _choose(
     allowed = frozenset(pool.documents) - case.barred
     by_words = choosing.choose_units(ranked, allowed, profile)
     scores = {scored.unit.passage.key.document_id: scored.score for scored in reversed(ranked)}
-    first = _wanted_documents(case, scores, bool(by_words), numbers)
-    choices = choosing.limit_documents(choosing.put_first(first, units, by_words), most=most)
+    wished = _wanted_documents(case, scores, bool(by_words), numbers)
+    choices = choosing.limit_documents(choosing.put_first(wished, units, by_words), most=most)
     if not choices:
         return ()
     cited = {choice.document_id for choice in choices}
@@ -208,6 +208,10 @@ def _choose(
     order = {item: place for place, item in enumerate(pool.documents)}
     ranked_sides = sorted(case.against.items(), key=lambda pair: order.get(pair[0], len(order)))
     against = {item: other for item, other in ranked_sides if other in cited or audit}
+    # Whoever contradicts may answer best: then the other side is what it stands against.
+    first = choices[0].document_id
+    if first in case.against:
+        against = {case.against[first]: first} | {item: other for item, other in against.items() if item != first}
     choices = choosing.with_other_side(choices, against, units, least=needed, most=most)
     # What speaks against the other side, in turn, belongs to the dispute as well.
     turn = {item for item, other in ranked_sides if other in against} - set(against)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+
+import asyncpg
 
 from services.index.adapters.living_postgres import known_row
 from services.index.adapters.schema_postgres import PROJECTION
 from services.index.domain.living.changes import Known, Report
 from services.kernel.db import Database, answering
+from services.kernel.errors import Rejected
 
 _LAST = (1 << 62) - 1
 _POSITION = f"select coalesce(max(position), 0) as position from positions where projection = '{PROJECTION}'"  # noqa: S608  (a constant)
@@ -40,6 +44,21 @@ select * from living_timelines where crate = $1 and document_id = $2 order by kn
 """
 
 
+@contextmanager
+def _asked() -> Iterator[None]:
+    """Tell what Postgres can't compare with anything as the request's fault.
+
+    Raises:
+        Rejected: For a NUL character in a name.
+        Unavailable: When Postgres doesn't answer.
+    """
+    try:
+        with answering():
+            yield
+    except asyncpg.DataError as error:
+        raise Rejected(f"a value of the request can't be looked up: {error}; names hold no NUL character") from error
+
+
 class PostgresLivingReader:
     """See services.index.states.LivingReader."""
 
@@ -48,7 +67,7 @@ class PostgresLivingReader:
 
     async def find(self, crate_id: str, source_id: str) -> str:
         """See LivingReader."""
-        with answering():
+        with _asked():
             return str(await self._pool.fetchval(_FIND, crate_id, source_id) or "")
 
     async def states(  # noqa: PLR0917  (one query)
@@ -64,9 +83,9 @@ class PostgresLivingReader:
     ) -> tuple[int, tuple[Report, ...]]:
         """See LivingReader."""
         wanted = None if document_ids is None else list(document_ids)
-        with answering():
+        with _asked():
             rows = await self._pool.fetch(
-                _EVERY if every else _SHOWN, crate_id, at or _LAST, effective_by, wanted, *after, limit
+                _EVERY if every else _SHOWN, crate_id, min(at or _LAST, _LAST), effective_by, wanted, *after, limit
             )
         found = tuple(
             Report(known=known_row(row), source_id=row["source_id"], title=row["title"])
@@ -77,6 +96,6 @@ class PostgresLivingReader:
 
     async def history(self, crate_id: str, document_id: str) -> tuple[Known, ...]:
         """See LivingReader."""
-        with answering():
+        with _asked():
             rows = await self._pool.fetch(_HISTORY, crate_id, document_id)
         return tuple(known_row(row) for row in rows)

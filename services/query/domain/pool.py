@@ -12,6 +12,7 @@ from services.query.domain.living import LivingState, StateReport
 from services.query.domain.outcomes import Considered
 from services.query.domain.profile import PPM, LivingNumbers
 from services.query.domain.question import content_terms
+from services.query.domain.versions import is_prerelease
 
 _BY_OTHERS = "admitted; other evidence answers better"
 
@@ -156,7 +157,7 @@ def barred_versions(pool: Pool, chosen: str, family: Sequence[str], *, margin: f
 
     Returns:
         Documents barred: every other one of the chosen one's series, and of every other series all but the newest
-        member in force that covers as much of the question as any.
+        member in force that covers as much of the question as any; a draft or pre-release only where there is no other.
     """
     barred = {item for item in family if item != chosen} if chosen else set()
     series: dict[str, list[Item]] = {}
@@ -234,7 +235,14 @@ def _penalty(state: StateReport, numbers: LivingNumbers) -> int:
 def _kept(members: Sequence[Item], margin: float) -> Item:
     best = max(item.admitted.coverage for item in members)
     near = [item for item in members if item.admitted.coverage >= best - margin]
-    return max(near, key=lambda item: (item.state is None or item.state.in_force, *_age(item)))
+    return max(near, key=lambda item: (*_standing(item.state), *_age(item)))
+
+
+def _standing(state: StateReport | None) -> tuple[bool, bool]:
+    """In force first, and of these what is no draft and no pre-release."""
+    if state is None:
+        return True, True
+    return state.in_force, not (state.not_in_force_yet or is_prerelease(state.version))
 
 
 def _age(item: Item) -> tuple[float, float]:

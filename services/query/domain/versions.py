@@ -10,7 +10,15 @@ from services.query.domain.intent import Intent, VersionWish
 from services.query.domain.living import Family, Relation, RelationType, StateReport
 
 _PARTS = regex.compile(r"\d+|\p{L}+")
+_BEFORE_RELEASE = regex.compile(
+    r"\d[-._]?(?:a|alpha|b|beta|c|rc|pre|preview|dev|draft|snapshot|m)[-._]?\d*\s*$", regex.IGNORECASE
+)
 _MOST_STEPS = 64
+
+
+def is_prerelease(version: str) -> bool:
+    """Whether a version is one before a release: 2.0-rc1, 1.4.0b2, 3.0-draft."""
+    return bool(_BEFORE_RELEASE.search(version))
 
 
 def same_version(wanted: str, version: str) -> bool:
@@ -40,10 +48,11 @@ def current_member(members: Sequence[StateReport]) -> StateReport | None:
         members: Oldest first.
 
     Returns:
-        The member; None when none is in force. A draft isn't.
+        The member; None when none is in force. A draft isn't, and a pre-release only where there is no release.
     """
     held = [member for member in members if member.in_force and not member.not_in_force_yet]
-    return held[-1] if held else None
+    best = [member for member in held if not is_prerelease(member.version)] or held
+    return best[-1] if best else None
 
 
 def wanted_member(family: Family, intent: Intent) -> StateReport | None:

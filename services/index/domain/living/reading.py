@@ -120,7 +120,9 @@ def read(facts: RevisionFacts, rules: Rules) -> Reading:
         withdrawn_detail=withdrawn_detail,
         superseded_at=parse_date(_first(metadata, _SUPERSEDED_ON)),
         stale_at=tuple(_due(metadata)),
-        version=read_version(metadata, stem(facts.source_id), facts.title),
+        version=read_version(
+            metadata, stem(facts.source_id), facts.title, folder=facts.source_id.rstrip("/").rpartition("/")[0]
+        ),
         erratum=words.is_erratum(document_class, facts.title),
         document_class=document_class,
         references=tuple(_references(facts, metadata, status, named)),

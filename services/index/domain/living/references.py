@@ -40,7 +40,7 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
 _TEXT_EXTENSION = re.compile(r"\.(?:html?|md|markdown|rst|txt|xml|json|ya?ml|erb|adoc)$", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_MOST_REFERENCES = 200
+_MOST_REFERENCES = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from services.index.domain.living.versions import order
+from services.index.domain.living.versions import is_prerelease, order
 
 Stretch: TypeAlias = tuple[datetime, datetime | None]
 """From an instant on, up to another one, excluded; None: for ever."""
@@ -60,7 +60,7 @@ class Series:
         self._first.reverse()
 
     def successions(self, version: str, while_in_force: tuple[Stretch, ...]) -> tuple[Succession, ...]:
-        """Find the next newer version that is in force, at every instant.
+        """Find the next newer version that is in force, at every instant. A pre-release takes no release's place.
 
         Args:
             version: The version to replace; an empty one is older than none.
@@ -75,6 +75,8 @@ class Series:
             if not left or (left[-1][1] is not None and left[-1][1] <= self._first[place]):
                 break
             member = self._members[place]
+            if is_prerelease(member.version) and not is_prerelease(version):
+                continue
             taken, left = _split(left, member.in_force)
             found += [Succession(start, until, member.document_id) for start, until in taken]
         return tuple(sorted(found, key=lambda one: one.start))

@@ -43,16 +43,22 @@ class Version:
     version: str = ""
 
 
-def read_version(metadata: Mapping[str, str], stem: str, title: str) -> Version:
+def is_prerelease(version: str) -> bool:
+    """Whether a version is one before a release: 2.0-rc1, 1.4.0b2, 3.0-draft."""
+    return any(kind < 0 for kind, _, _ in order(version))
+
+
+def read_version(metadata: Mapping[str, str], stem: str, title: str, *, folder: str = "") -> Version:
     """Find series and version of a document.
 
     Args:
         metadata: With keys in lower case and "-" between words.
         stem: Its source id without folders and extension.
         title: Its title.
+        folder: Folder of its source id: files of the same name in two folders are no versions of one another.
 
     Returns:
-        From metadata, else the stem, else the title; what one source leaves open comes from the next. Empty when
+        From metadata, else folder and stem, else the title; what one source leaves open comes from the next. Empty when
         there are none; what has no number, such as "latest", is no version.
     """
     family = next((metadata[key].strip() for key in _FAMILY_KEYS if metadata.get(key, "").strip()), "")
@@ -61,7 +67,10 @@ def read_version(metadata: Mapping[str, str], stem: str, title: str) -> Version:
         version = ""
     if family and version:
         return Version(family, version)
-    named = _from_name(stem) or _from_title(title)
+    named = _from_name(stem)
+    if named is not None and folder:
+        named = Version(f"{folder}/{named.family}", named.version)
+    named = named or _from_title(title)
     if named is None:
         return Version(family, version)
     return Version(family or named.family, version or named.version)
