@@ -305,6 +305,9 @@ class PastForces(Protocol):
             at: KNOWLEDGE position, applied and above 0. Revisions that came later need no mention.
         """
 
+    async def unknown(self, crate_id: str, *, at: int) -> tuple[RevisionKey, ...]:
+        """Revisions that had come by a position but could be searched only later, so that nothing was known of them."""
+
 
 class ModelCatalogue(Protocol):
     """What the embedder says about a crate's model."""

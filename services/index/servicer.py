@@ -199,7 +199,7 @@ class IndexServicer(LivingStateRpcs, pb_grpc.IndexServiceServicer):
                 "earlier one, or wait until the index has applied it"
             )
         if reach is not Reach.IN_FORCE:
-            return replace(told, at=at)
+            return replace(told, at=at, without=await self._past.unknown(request.crate_id, at=at))
         found = await self._past.differences(request.crate_id, as_of=as_of, at=at)
         return replace(told, at=at, also=found.also, without=found.without)
 

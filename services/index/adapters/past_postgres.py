@@ -32,6 +32,12 @@ with suspects as (
 select * from sides where spans is not null or lanes order by document_id, revision
 """
 
+_UNKNOWN = """
+select document_id, revision from living_timelines
+where crate = $1 and known_until is null and known_from > $2 and first_known > $2 and position <= $2 and not erased
+order by document_id, revision
+"""
+
 
 class PostgresPastForces:
     """See ports.PastForces."""
@@ -51,3 +57,9 @@ class PostgresPastForces:
             if exact != row["lanes"]:
                 (also if exact else without).append((row["document_id"], row["revision"]))
         return Differences(also=tuple(also), without=tuple(without))
+
+    async def unknown(self, crate_id: str, *, at: int) -> tuple[RevisionKey, ...]:
+        """See PastForces."""
+        with answering():
+            rows = await self._pool.fetch(_UNKNOWN, crate_id, at)
+        return tuple((row["document_id"], row["revision"]) for row in rows)

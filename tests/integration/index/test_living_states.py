@@ -215,6 +215,10 @@ async def test_listing_goes_page_by_page_and_by_state(world: World) -> None:
         pb.ListStatesRequest(crate_id=CRATE, states=[living_pb.LIVING_STATE_DEPRECATED], page_size=1)
     )
     assert [one.document_id for one in gone.states] == [THREE]
+    with pytest.raises(Rejected, match="is applied"):
+        await world.answers.states(pb.ListStatesRequest(crate_id=CRATE, moment=living_pb.Moment(at=2**64 - 1)))
+    with pytest.raises(Rejected, match="NUL"):
+        await world.answers.state(pb.GetStateRequest(crate_id=CRATE, source_id="a\0b"))
     with pytest.raises(Rejected, match="none of ours"):
         await world.answers.states(pb.ListStatesRequest(crate_id=CRATE, page_token="x"))  # noqa: S106  (no password)
 

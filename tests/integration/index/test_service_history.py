@@ -83,6 +83,7 @@ async def test_each_moment_shows_the_revisions_of_its_time(world: World) -> None
     assert await found(world, IN_FORCE, now) == {(1, 3), (2, 1)}
     assert await found(world, EVERY, moment(5)) == {(1, 1), (1, 3), (2, 1)}
     assert await found(world, EVERY, moment(5, at=first)) == {(1, 1)}
+    assert await found(world, EVERY, moment(5, at=first - 1)) == set(), "put, but not known yet"
     assert await found(world, EVERY, moment(50, at=last)) == {(1, 1), (1, 2), (1, 3), (2, 1)}
 
 

@@ -5,15 +5,18 @@ from datetime import UTC, datetime
 
 import pytest
 
+from services.kernel.errors import PreconditionFailed
 from services.query.answering import Ask
 from services.query.domain.admission import Admitted, common_terms
 from services.query.domain.fusion import Fused
 from services.query.domain.intent import read_intent
-from services.query.domain.living import Moment, Reach, View
-from services.query.domain.pool import Item, Pool, title_share, with_titles
+from services.query.domain.living import LivingState, Moment, Reach, Relation, RelationType, Role, StateReport, View
+from services.query.domain.modes import AnswerMode
+from services.query.domain.pool import Item, Pool, barred_versions, title_share, with_titles
 from services.query.domain.profile import V3_1
 from services.query.domain.question import content_terms
 from services.query.domain.values import Form, LaneAnswer, LaneFilter, Passage, RetrievalMode, TermWeight
+from services.query.domain.versions import current_member, is_prerelease
 from services.query.retrieval import Request, Retriever
 from services.query.searching import Look, Searcher
 from tests.unit.query.doubles import IndexDouble
@@ -125,3 +128,75 @@ async def test_a_search_gives_way_likewise() -> None:
     kept = await searcher.search(Look(request, moment=Moment(_PAST)))
     assert kept.results == ()
     assert Reach.EVERY in {view.reach for view in index.views}
+
+
+def member(document: str, *, version: str = "", draft: bool = False, day: int = 1) -> StateReport:
+    effective = datetime(2024, 1, day, tzinfo=UTC)
+    return StateReport(
+        document, 1, LivingState.ACTIVE, family="leave", version=version, not_in_force_yet=draft, effective_at=effective
+    )
+
+
+@pytest.mark.parametrize(
+    ("later", "kept"),
+    [
+        (member("later", version="2.0", draft=True, day=2), "now"),
+        (member("later", version="2.0-beta1", day=2), "now"),
+        (member("later", version="2.0", day=2), "later"),
+    ],
+)
+def test_a_draft_or_pre_release_takes_no_release_s_place(later: StateReport, kept: str) -> None:
+    now = member("now", version="1.10")
+    items = [
+        Item(Admitted(Fused(one.key, 0.03, Form.TEXT), one, 1.0), state)
+        for one, state in ((passage("28 days.", document="now"), now), (passage("31 days.", document="later"), later))
+    ]
+    barred = barred_versions(Pool(tuple(items)), "", (), margin=0.1)
+    assert {"now", "later"} - barred == {kept}
+    assert current_member((now, later)) == (later if kept == "later" else now)
+
+
+def test_among_pre_releases_the_newest_is_the_current_one() -> None:
+    older, newer = member("a", version="1.0-rc1"), member("b", version="1.0-rc2", day=2)
+    assert current_member((older, newer)) == newer
+    assert [is_prerelease(text) for text in ("1.0-rc1", "2.0b2", "3.0-draft", "1.0", "2024-05-31", "")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("answers", ["for", "against"])
+async def test_both_sides_are_shown_whichever_answers_best(answers: str) -> None:
+    texts = {"for": "The bollard at the quay is painted red.", "against": "The bollard at the quay is not painted red."}
+    first, second = answers, "against" if answers == "for" else "for"
+    made = world(
+        passage(texts[first], document=first, title="Bollard"),
+        passage(texts[second].replace("bollard at the quay", "thing"), document=second, title="Other"),
+    )
+    made.index.reports = {
+        "for": replace(member("for"), state=LivingState.CONTESTED, family=""),
+        "against": replace(member("against"), family=""),
+    }
+    made.index.edges = (Relation("against", RelationType.CONTRADICTS, "for"),)
+    answer = await made.answerer.ask(Ask("main", "How is the bollard at the quay painted?"))
+    assert dict(cited(answer)) == {first: Role.SUPPORT, second: Role.CONTRA}
+
+
+async def test_documents_in_a_circle_are_no_two_sources_that_agree() -> None:
+    made = world(
+        replace(passage("The kiosk opens at seven.", document="a"), source_domain="a.example"),
+        replace(passage("The kiosk opens at nine.", document="b"), source_domain="b.example"),
+        mode=AnswerMode.AUDIT,
+    )
+    made.index.reports = {
+        one: replace(
+            member(one), state=LivingState.CONTESTED, family="", rule="supersedes_cycle", other_document_id=other
+        )
+        for one, other in (("a", "b"), ("b", "a"))
+    }
+    with pytest.raises(PreconditionFailed, match="insufficient_evidence"):
+        await made.answerer.ask(Ask("main", "When does the kiosk open?"))

@@ -18,7 +18,7 @@ from services.index.domain.living.references import (
 )
 from services.index.domain.living.series import Stretch
 from services.index.domain.living.values import State
-from services.index.domain.living.versions import Version, base_title, newer, order, read_version
+from services.index.domain.living.versions import Version, base_title, is_prerelease, newer, order, read_version
 from services.index.domain.living.words import notice, status_word
 
 MAY_31 = datetime(2024, 5, 31, tzinfo=UTC)
@@ -89,6 +89,20 @@ def test_versions_in_order() -> None:
 )
 def test_series_and_version(metadata: dict[str, str], name: str, title: str, expected: Version) -> None:
     assert read_version(metadata, name, title) == expected
+
+
+def test_files_of_one_name_in_two_folders_are_no_versions_of_one_another() -> None:
+    def family(folder: str) -> str:
+        return read_version({}, "handbook-1.0", "Handbook 1.0", folder=folder).family
+
+    assert [family("team-a"), family("team-b"), family("")] == ["team-a/handbook", "team-b/handbook", "handbook"]
+    assert read_version({}, "x", "Gateway manual 1.10", folder="v1").family == "Gateway manual"
+    assert read_version({"family": "f"}, "handbook-1.0", "", folder="team-a") == Version("f", "1.0")
+
+
+def test_pre_releases() -> None:
+    assert [is_prerelease(one) for one in ("1.0-rc1", "3.0b1", "2.0-draft")] == [True] * 3
+    assert [is_prerelease(one) for one in ("1.0", "2024-05-31", "1.0-patch1", "")] == [False] * 4
 
 
 def test_titles_without_their_version() -> None:

@@ -165,6 +165,13 @@ TABLE: dict[str, tuple[list[Fact], str]] = {
         ],
         "active default",
     ),
+    "series whose newest is a pre-release": (
+        [
+            doc("a", family="f", version="1"), doc("b", 1, family="f", version="2.0-beta1"),
+            Rules(position=1, superseding_series=frozenset({"f"})),
+        ],
+        "active default",
+    ),
     "deprecated by word": ([doc("a", status="Historical")], "deprecated status_word"),
     "contested": ([doc("a"), doc("b", 1), edge("b", "contradicts", "a")], "contested contradicts"),
     "contested by a draft": ([doc("a"), doc("b", 1, status="draft"), edge("b", "contradicts", "a")], "active default"),
