@@ -23,7 +23,6 @@ from services.query.retrieval import Read, Request, Retrieval, Retriever
 NOTHING_IN_FORCE = "nothing in force answers; superseded and deprecated documents are used"
 _CHAIN = (RelationType.SUPERSEDES,)
 _AGAINST = (RelationType.CONTRADICTS,)
-_CIRCLE = "supersedes_cycle"
 
 _Found: TypeAlias = tuple[Retrieval, Read, Pool]
 _Version: TypeAlias = tuple[StateReport | None, Family | None, str]
@@ -321,9 +320,7 @@ def _closeness(item: Item) -> float:
 def _in_circles(pool: Pool) -> dict[str, str]:
     """Documents that supersede each other: each stands against the one that it is in a circle with."""
     states = {item: found.state for item, found in pool.documents.items()}
-    return {
-        state.other_document_id: item for item, state in states.items() if state is not None and state.rule == _CIRCLE
-    }
+    return {state.other_document_id: item for item, state in states.items() if state is not None and state.in_circle}
 
 
 def _contested(state: StateReport | None) -> bool:

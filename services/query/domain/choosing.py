@@ -220,7 +220,8 @@ def _state_note(marker: int, report: StateReport) -> str:
     if report.state is LivingState.STALE:
         return f"{told} is stale: its review or expiry date has passed{why}"
     if report.state is LivingState.CONTESTED:
-        return f"{told} is contested: another document contradicts it"
+        by = "it and another document supersede each other" if report.in_circle else "another document contradicts it"
+        return f"{told} is contested: {by}"
     return f"{told} is not in force yet{why}" if report.not_in_force_yet else ""
 
 

@@ -106,6 +106,11 @@ class StateReport:
     known_since: int = 0
 
     @property
+    def in_circle(self) -> bool:
+        """It is contested since it and another document supersede each other."""
+        return self.rule == "supersedes_cycle"
+
+    @property
     def in_force(self) -> bool:
         """Neither superseded nor deprecated; an unknown state counts as in force, since the graph may be incomplete."""
         return self.state not in {LivingState.SUPERSEDED, LivingState.DEPRECATED}
