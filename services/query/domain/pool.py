@@ -15,6 +15,7 @@ from services.query.domain.question import content_terms
 from services.query.domain.versions import is_prerelease
 
 _BY_OTHERS = "admitted; other evidence answers better"
+_BY_NOTHING = "admitted, but no sentence of it answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,7 @@ def explain(
     """
     held = {item.admitted.candidate.key: item for item in pool.items}
     told: list[Considered] = []
+    admitted = _BY_OTHERS if cited else _BY_NOTHING
     for candidate in (*candidates, *(key_only for key_only in _added(candidates, pool))):
         item = held.get(candidate.key)
         state = item.state if item else read.get((candidate.key.document_id, candidate.key.revision))
@@ -203,7 +205,7 @@ def explain(
                 state=state,
                 expanded_from=item.expanded_from if item else "",
                 cited=bool(role),
-                reason=_reason(candidate, item, role, barred, state),
+                reason=_reason(item, role, state, admitted, barred=candidate.key.document_id in barred),
             )
         )
     return tuple(told)
@@ -214,13 +216,13 @@ def _added(candidates: Sequence[Fused], pool: Pool) -> tuple[Fused, ...]:
     return tuple(item.admitted.candidate for item in pool.items if item.admitted.candidate.key not in known)
 
 
-def _reason(candidate: Fused, item: Item | None, role: str, barred: frozenset[str], state: StateReport | None) -> str:
+def _reason(item: Item | None, role: str, state: StateReport | None, admitted: str, *, barred: bool) -> str:
     if role:
         return f"its document is cited: {role}"
     if item is not None:
-        if candidate.key.document_id in barred:
+        if barred:
             return "another version of its series is the one to answer"
-        return f"found by a relation; {_BY_OTHERS}" if item.expanded_from else _BY_OTHERS
+        return f"found by a relation; {admitted}" if item.expanded_from else admitted
     if state is not None and not state.in_force:
         return f"{state.state.value if state.state else 'unknown'} at this moment, and out of reach or below admission"
     return "below the admission threshold, or beyond the candidates that are read"

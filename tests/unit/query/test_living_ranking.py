@@ -92,8 +92,9 @@ async def test_a_document_that_the_question_names_answers_as_such_unless_it_asks
     made = world(relay("Whoever works there is kind to all others.", "manners"))
     answer = await made.answerer.ask(Ask("main", "What is forbidden by relay conduct and manners?"))
     assert [document for document, _ in cited(answer)] == ["manners"]
-    answer = await made.answerer.ask(Ask("main", "How many floors have relay conduct and manners?"))
+    answer = await made.answerer.ask(Ask("main", "How many floors have relay conduct and manners?", explain=True))
     assert not answer.answered
+    assert [one.reason for one in answer.explanation] == ["admitted, but no sentence of it answers"]
 
 
 async def test_of_documents_that_rank_alike_the_one_whose_words_answer_goes_first() -> None:
