@@ -50,7 +50,7 @@ def test_names_of_other_documents_arrive(text: str, name: str, key: str, value: 
 def test_a_long_list_arrives_up_to_the_limit_of_a_value() -> None:
     found = metadata(f'{{"supersedes": [{LONG}], "other": [{LONG}], "last": "x"}}', "x.json")
     assert found["supersedes"].startswith("policy-number-0, policy-number-1, ")
-    assert len(found["supersedes"]) <= 4_000
+    assert len(found["supersedes"]) <= 64_000
     assert found.keys() == {"supersedes", "last"}
 
 
@@ -58,3 +58,9 @@ def test_a_long_list_arrives_up_to_the_limit_of_a_value() -> None:
 def test_nothing_is_no_document(nothing: str) -> None:
     assert "supersedes" not in metadata(f'{{"supersedes": {nothing}, "a": 1}}', "x.json")
     assert "supersedes" not in metadata(f"supersedes: {nothing}\na: 1\n", "x.yaml")
+
+
+def test_a_long_list_of_documents_stays_whole() -> None:
+    names = [f"policies/of-the-house/{number:04}.md" for number in range(900)]
+    listed = "\n".join(f"- {name}" for name in names)
+    assert metadata(f"---\nsupersedes:\n{listed}\n---\n# T\n", "a.md")["supersedes"].split(", ") == names

@@ -6,6 +6,8 @@ from services.ingest.domain.normalize.model import Pairs
 
 _MAX_PAIRS = 200
 _MAX_VALUE_CHARS = 4_000
+# Lists of documents, one name each.
+_MAX_LIST_CHARS = 64_000
 _MAX_NAME_CHARS = 100
 _SEPARATORS = re.compile(r"[\s_.-]+")
 # Name other documents, often several; their lists become one value, joined by commas.
@@ -39,15 +41,16 @@ class Collector:
 
     def add(self, name: str, value: str) -> None:
         """Add one value."""
-        name, value = " ".join(clean(name).split())[:_MAX_NAME_CHARS], clean(value).strip()[:_MAX_VALUE_CHARS]
+        name, value = " ".join(clean(name).split())[:_MAX_NAME_CHARS], clean(value).strip()
         if not name or not value or (relational(name) and value.lower() in _NONE):
             return
+        most = _MAX_LIST_CHARS if relational(name) else _MAX_VALUE_CHARS
         if name in self._values:
-            if len(self._values[name]) >= _MAX_VALUE_CHARS:
+            if len(self._values[name]) >= most:
                 return
-            self._values[name] = f"{self._values[name]}, {value}"[:_MAX_VALUE_CHARS]
+            self._values[name] = f"{self._values[name]}, {value}"[:most]
         elif len(self._values) < _MAX_PAIRS:
-            self._values[name] = value
+            self._values[name] = value[:most]
 
     def pairs(self) -> Pairs:
         """All pairs."""
