@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import time
 from datetime import UTC, datetime
 from typing import Annotated
 
+import grpc
 import typer
+from affidavit.index.v1.index_service_pb2 import GetWatermarkRequest
 from affidavit.ingest.v1 import ingest_service_pb2
 
 from services.cli.client import DEFAULT_CRATE, DEFAULT_DATA_DIR, Address, Client, Crate, DataDir
@@ -14,6 +18,7 @@ from services.cli.documents import which
 from services.cli.output import JsonFlag, as_dict, explained, print_json, say
 from services.kernel.errors import Rejected
 
+_APPLIED_S = 5.0
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 Source = Annotated[str, typer.Argument(help="Source id or document id; for supersedes the newer document.")]
 Type = Annotated[
@@ -55,7 +60,9 @@ def relate(
                 setattr(request, f"{end}_{field}", value)
         if effective:
             request.effective_at.FromDatetime(moment("--effective", effective))
-        reply = Client(data_dir=data_dir, address=address).ingest.DeclareRelation(request)
+        client = Client(data_dir=data_dir, address=address)
+        reply = client.ingest.DeclareRelation(request)
+        _until_applied(client, crate, reply.position)
         if json_output:
             print_json(as_dict(reply))
             return
@@ -65,6 +72,16 @@ def relate(
             say(f"{edge}: {done} already, at position {reply.position}")
         else:
             say(f"{edge}: {'withdrawn' if withdraw else 'stated'} at position {reply.position}")
+
+
+def _until_applied(client: Client, crate: str, position: int) -> None:
+    """Wait a little, so that the next command sees states that follow from the statement."""
+    limit = time.monotonic() + _APPLIED_S
+    with contextlib.suppress(grpc.RpcError):
+        while client.index.GetWatermark(GetWatermarkRequest(crate_id=crate)).position < position:
+            if time.monotonic() > limit:
+                break
+            time.sleep(0.02)
 
 
 def moment(name: str, text: str) -> datetime:
