@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -29,6 +30,11 @@ class Answer:
     document_id: str
 
 
+Holders: TypeAlias = tuple[tuple[datetime, frozenset[str] | None], ...]
+"""Who answers to a name, from each instant on; None for more than two, among whom nobody is meant."""
+_FEW = 2
+
+
 class Aliases:
     """Names of documents, and the names that references of documents look for."""
 
@@ -37,6 +43,8 @@ class Aliases:
         self._names: dict[str, Names] = {}
         self._seekers: dict[str, set[str]] = {}
         self._sought: dict[str, frozenset[str]] = {}
+        # Of the names that somebody looks for.
+        self._holders: dict[str, Holders] = {}
 
     def answer(self, document_id: str, names: Names) -> set[str]:
         """Say which names a document answers to from now on.
@@ -52,8 +60,11 @@ class Aliases:
         if names:
             self._names[document_id] = names
         _move(self._owners, document_id, before.keys(), names.keys())
-        changed = (name for name in before.keys() | names.keys() if before.get(name) != names.get(name))
-        return {seeker for name in changed for seeker in self._seekers.get(name, ())}
+        found: set[str] = set()
+        for name in before.keys() | names.keys():
+            if before.get(name) != names.get(name) and self._moved(name, before.get(name, ()), names.get(name, ())):
+                found |= self._seekers.get(name, set())
+        return found
 
     def seek(self, document_id: str, names: Iterable[str]) -> None:
         """Say which names the references of a document look for from now on."""
@@ -61,6 +72,9 @@ class Aliases:
         if wanted:
             self._sought[document_id] = wanted
         _move(self._seekers, document_id, before, wanted)
+        for name in before - wanted:
+            if name not in self._seekers:
+                self._holders.pop(name, None)
 
     def resolve(self, tiers: Tiers, seeker: str, start: datetime, until: datetime | None) -> tuple[Answer, ...]:
         """Find the documents that a reference names, one after the other: what answers later says nothing of before.
@@ -74,46 +88,81 @@ class Aliases:
         Returns:
             By time, without gaps; neighbours differ.
         """
-        held: list[dict[str, int]] = [{} for _ in tiers]
+        held = [[self._held(name) for name in names] for names in tiers]
+        changes = {moment for tier in held for holders in tier for moment, _ in holders}
+        within = sorted(moment for moment in changes if moment > start and (until is None or moment < until))
         found: list[tuple[datetime, str]] = []
-        events = sorted(self._events(tiers, start, until))
-        for place, (moment, tier, owner, step) in enumerate(events):
-            held[tier][owner] = held[tier].get(owner, 0) + step
-            if not held[tier][owner]:
-                del held[tier][owner]
-            if place + 1 < len(events) and events[place + 1][0] == moment:
-                continue
-            if not found and moment > start:
-                found.append((start, ""))
-            named = _named(held, seeker)
+        for moment in (start, *within):
+            named = _named([[_at(holders, moment) for holders in tier] for tier in held], seeker)
             if not found or found[-1][1] != named:
                 found.append((moment, named))
-        found = found or [(start, "")]
         ends = [*(moment for moment, _ in found[1:]), until]
         return tuple(Answer(begin, end, named) for (begin, named), end in zip(found, ends, strict=True))
 
-    def _events(
-        self, tiers: Tiers, start: datetime, until: datetime | None
-    ) -> Iterator[tuple[datetime, int, str, int]]:
-        """When documents begin and cease to answer to names of each tier, within a stretch of time."""
-        for tier, names in enumerate(tiers):
-            for name in names:
-                for owner in self._owners.get(name, ()):
-                    for begin, end in self._names[owner][name]:
-                        if (until is not None and begin >= until) or (end is not None and end <= start):
-                            continue
-                        yield max(begin, start), tier, owner, 1
-                        if end is not None and (until is None or end < until):
-                            yield end, tier, owner, -1
+    def _moved(self, name: str, before: tuple[Stretch, ...], after: tuple[Stretch, ...]) -> bool:
+        """Whether others answer to a name now. One more among many changes nothing, which keeps common names cheap."""
+        known = self._holders.get(name)
+        if name not in self._seekers:
+            self._holders.pop(name, None)
+            return False
+        if known is not None and not before and _crowded(known, after):
+            return False
+        self._holders.pop(name, None)
+        return self._held(name) != known
+
+    def _held(self, name: str) -> Holders:
+        if name not in self._holders:
+            self._holders[name] = self._swept(name)
+        return self._holders[name]
+
+    def _swept(self, name: str) -> Holders:
+        events: list[tuple[datetime, int, str]] = []
+        for owner in self._owners.get(name, ()):
+            for begin, end in self._names[owner][name]:
+                events.append((begin, 1, owner))
+                if end is not None:
+                    events.append((end, -1, owner))
+        events.sort()
+        counts: dict[str, int] = {}
+        found: list[tuple[datetime, frozenset[str] | None]] = []
+        for place, (moment, step, owner) in enumerate(events):
+            counts[owner] = counts.get(owner, 0) + step
+            if not counts[owner]:
+                del counts[owner]
+            if place + 1 < len(events) and events[place + 1][0] == moment:
+                continue
+            owners = frozenset(counts) if len(counts) <= _FEW else None
+            if not found or found[-1][1] != owners:
+                found.append((moment, owners))
+        return tuple(found)
 
 
-def _named(held: list[dict[str, int]], seeker: str) -> str:
-    for owners in held:
-        if owners:
-            others = len(owners) - (seeker in owners)
-            if others > 1:
+def _crowded(holders: Holders, stretches: tuple[Stretch, ...]) -> bool:
+    """Whether more than two answer throughout some stretches."""
+    for start, until in stretches:
+        inside = [owners for moment, owners in holders if moment > start and (until is None or moment < until)]
+        if _at(holders, start) is not None or any(owners is not None for owners in inside):
+            return False
+    return True
+
+
+def _at(holders: Holders, moment: datetime) -> frozenset[str] | None:
+    place = bisect_right(holders, moment, key=lambda held: held[0])
+    return holders[place - 1][1] if place else frozenset()
+
+
+def _named(held: list[list[frozenset[str] | None]], seeker: str) -> str:
+    for tier in held:
+        owners: set[str] = set()
+        for few in tier:
+            if few is None:
                 return ""
-            return next(owner for owner in owners if owner != seeker) if others else seeker
+            owners |= few
+        if owners:
+            others = owners - {seeker}
+            if len(others) > 1:
+                return ""
+            return next(iter(others)) if others else seeker
     return ""
 
 

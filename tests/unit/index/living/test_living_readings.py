@@ -254,3 +254,18 @@ def test_names_are_answered_to_by_time() -> None:
     assert answers(3, 5) == [(3, "b"), (4, "")]
     assert answers(6, 8) == [(6, "b")]
     assert answers(0, 2) == [(0, "")]
+
+
+def test_one_more_among_many_who_share_a_name_changes_nothing_for_those_who_look_for_it() -> None:
+    table = Aliases()
+    table.seek("seeker", ["readme"])
+    first, second = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 2, 1, tzinfo=UTC)
+    told = [table.answer(owner, {"readme": ((second, None),)}) for owner in ("a", "b", "c", "d", "e")]
+    assert told == [{"seeker"}] * 3 + [set()] * 2
+    assert table.answer("early", {"readme": ((first, None),)}) == {"seeker"}
+    found = table.resolve((("readme",),), "seeker", datetime(2023, 1, 1, tzinfo=UTC), None)
+    assert [(one.start, one.document_id) for one in found[1:]] == [(first, "early"), (second, "")]
+    for owner in ("a", "b", "c", "d"):
+        table.answer(owner, {})
+    table.answer("early", {})
+    assert table.resolve((("readme",),), "seeker", second, None)[0].document_id == "e"
