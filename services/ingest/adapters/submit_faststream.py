@@ -64,7 +64,9 @@ class SubmitSubject:
         try:
             client = await self._broker.connect()
             await self._broker.start()
-            # The server has the subscription once it has answered what was sent behind it.
+            # The server has the subscription once it has answered what was sent behind it. Twice, since nats-py writes a
+            # ping at once, ahead of what still waits to be written, which the first one gets on its way.
+            await client.flush()
             await client.flush()
             self._client = client
             await asyncio.Event().wait()
