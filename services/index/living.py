@@ -42,16 +42,12 @@ class _Held:
     """A crate in memory.
 
     Attributes:
-        recorded: Time of the event that each timeline is known by.
-        until_known_from: Position from which the end of each revision's force is known.
-        first_known: Position from which each revision is known.
+        known: What is known of each revision.
         clock: Last tick.
     """
 
     graph: Graph = field(default_factory=Graph)
-    recorded: dict[RevisionKey, datetime] = field(default_factory=dict)
-    until_known_from: dict[RevisionKey, int] = field(default_factory=dict)
-    first_known: dict[RevisionKey, int] = field(default_factory=dict)
+    known: dict[RevisionKey, Known] = field(default_factory=dict)
     clock: datetime | None = None
 
 
@@ -130,7 +126,7 @@ class Living:
         """Forces as they will be once the change in hand is committed, of the revisions that have a timeline."""
         held = await self._crate(crate_id)
         return {
-            key: force_of(timeline, until_known_from=held.until_known_from[key])
+            key: force_of(timeline, until_known_from=held.known[key].until_known_from)
             for key in keys
             if (timeline := held.graph.timelines.get(key)) is not None
         }
@@ -145,10 +141,7 @@ class Living:
                 stored = await self._tables.load(crate_id)
                 held = _Held(clock=stored.clock)
                 held.graph.apply(stored.facts)
-                for row in stored.known:
-                    held.recorded[row.document_id, row.revision] = row.recorded_at
-                    held.until_known_from[row.document_id, row.revision] = row.until_known_from
-                    held.first_known[row.document_id, row.revision] = row.first_known
+                held.known = {(row.document_id, row.revision): row for row in stored.known}
                 if stored.facts:
                     self._held[crate_id] = held
         return held
@@ -168,11 +161,9 @@ def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
             continue
         for key, timeline in held.graph.apply([one.fact]).items():
             was = held.graph.replaced.get(key)
-            if was is None or timeline is None or force_of(was).in_force_until != force_of(timeline).in_force_until:
-                held.until_known_from[key] = one.position
-            rows.append(_row(held, key, one, timeline))
+            row = held.known[key] = _row(key, one, timeline, held.known.get(key))
+            rows.append(row)
             seen += seen_at(key, was, timeline, one.recorded_at, one.position)
-            held.recorded[key] = one.recorded_at
     return LivingChange(
         crate_id=crate_id,
         told=tuple(told),
@@ -182,16 +173,22 @@ def _change(crate_id: str, held: _Held, told: Sequence[Told]) -> LivingChange:
     )
 
 
-def _row(held: _Held, key: RevisionKey, one: Told, timeline: Timeline | None) -> Known:
+def _row(key: RevisionKey, one: Told, timeline: Timeline | None, before: Known | None) -> Known:
+    end = _end(timeline)
+    same_end = before is not None and end is not None and _end(before.timeline) == end
     return Known(
         document_id=key[0],
         revision=key[1],
         known_from=one.position,
         recorded_at=one.recorded_at,
-        until_known_from=held.until_known_from[key],
-        first_known=held.first_known.setdefault(key, one.position),
+        until_known_from=before.until_known_from if before and same_end else one.position,
+        first_known=before.first_known if before else one.position,
         timeline=timeline,
     )
+
+
+def _end(timeline: Timeline | None) -> int | None:
+    return None if timeline is None else force_of(timeline).in_force_until
 
 
 def _tick(held: _Held, tick: Tick, position: int) -> list[StateChange]:
@@ -203,7 +200,7 @@ def _tick(held: _Held, tick: Tick, position: int) -> list[StateChange]:
     found: list[StateChange] = []
     for key in sorted(held.graph.timelines):
         timeline = held.graph.timelines[key]
-        since = held.recorded.get(key, timeline.effective_at)
+        since = held.known[key].recorded_at if key in held.known else timeline.effective_at
         since = since if last is None else max(since, last)
         if since < now:
             found += seen_between(key, state_of(timeline, since), state_of(timeline, now), position)

@@ -14,7 +14,6 @@ from services.query.domain.claims import RawAnswer, Repaired
 from services.query.domain.crate import CrateRules, Turn, with_history
 from services.query.domain.extractive import NO_ANSWER_TEXT, CitedPlace, answer_text, choose, compose, literal_spans
 from services.query.domain.fusion import Fused
-from services.query.domain.intent import Intent
 from services.query.domain.living import Moment
 from services.query.domain.modes import (
     AnswerMode,
@@ -130,7 +129,8 @@ class Answerer:
         retrieval_mode = ask.retrieval_mode or rules.retrieval_mode
         request = Request(ask.crate_id, reading.text, retrieval_mode, ask.lane_filter, profile, profile.lane_depth)
         if profile.living is not None:
-            wanted = Wanted(request, Intent(), mode, rules.allow_downgrade, limit)
+            seen = read_view(request, ask.moment, None, self._clock())
+            wanted = Wanted(seen.request, seen.intent, mode, rules.allow_downgrade, limit, seen.otherwise)
             draft = await self._write_living(ask, rules, wanted, reading.note)
         else:
             found = await self._gather(request, limit)
@@ -140,8 +140,6 @@ class Answerer:
     async def _write_living(self, ask: Ask, rules: CrateRules, wanted: Wanted, history_note: str) -> Draft:
         profile = wanted.request.profile
         numbers = living_numbers(profile)
-        read = read_view(wanted.request, ask.moment, None, self._clock())
-        wanted = replace(wanted, request=read.request, intent=read.intent, otherwise=read.otherwise)
         made = await self._living.make(wanted, numbers)
         case = made.case
         found = _Evidence(made.places, profile, case.retrieval, case.position, made.notes)

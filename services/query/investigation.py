@@ -319,8 +319,11 @@ def _closeness(item: Item) -> float:
 
 def _in_circles(pool: Pool) -> dict[str, str]:
     """Documents that supersede each other: each stands against the one that it is in a circle with."""
-    states = {item: found.state for item, found in pool.documents.items()}
-    return {state.other_document_id: item for item, state in states.items() if state is not None and state.in_circle}
+    return {
+        found.state.other_document_id: item
+        for item, found in pool.documents.items()
+        if found.state is not None and found.state.in_circle
+    }
 
 
 def _contested(state: StateReport | None) -> bool:

@@ -98,7 +98,7 @@ class LivingEvidenceMaker:
         if case.pool.items or wanted.otherwise is None:
             return wanted, case
         other = replace(wanted, request=wanted.otherwise, otherwise=None)
-        _, found = await self._case(other, numbers)
+        found = await self._investigator.investigate(other.request, other.intent, numbers, other.mode.requested)
         if not found.pool.items:
             return wanted, case
         return other, replace(found, notes=(nothing_then(wanted.request), *found.notes))

@@ -8,35 +8,33 @@ from services.index.domain.living.changes import counts, from_instant
 from services.index.domain.records import RevisionKey
 from services.kernel.db import Database, answering
 
+# What had come by a position, but could be searched only later.
+_FROM_UNKNOWN = """
+from living_timelines
+where crate = $1 and known_until is null and known_from > $2 and first_known > $2 and position <= $2 and not erased
+"""
+_UNKNOWN = f"select document_id, revision {_FROM_UNKNOWN} order by document_id, revision"
 # $3 and $4 are one instant, in both units. What was in force then, as known then, the lanes let in: whatever became known
 # later they leave out. So what differs is what they let in and wasn't: because its end was known already, or because it
 # wasn't known at all. A row with a gap comes with its spans, since two bounds can't say when it counts.
-_DIFFERING = """
+_DIFFERING = f"""
 with suspects as (
-    select document_id, revision, has_gap, spans from living_timelines
+    select document_id, revision, case when has_gap then spans end as spans from living_timelines
     where crate = $1 and known_from <= $2 and known_until > $2 and not erased
         and (has_gap or (effective_at <= $3 and in_force_until <= $4))
     union all
-    select document_id, revision, true, spans from living_timelines
+    select document_id, revision, spans from living_timelines
     where crate = $1 and known_until is null and known_from <= $2 and not erased and has_gap
     union all
-    select document_id, revision, false, null from living_timelines
-    where crate = $1 and known_until is null and known_from > $2 and first_known > $2 and position <= $2 and not erased
+    select document_id, revision, null {_FROM_UNKNOWN}
 ), sides as (
-    select s.document_id, s.revision, case when s.has_gap then s.spans end as spans,
-        coalesce(n.effective_at <= $3 and ($4 < n.in_force_until or $2 < n.until_known_from), false) as lanes
+    select s.*, coalesce(n.effective_at <= $3 and ($4 < n.in_force_until or $2 < n.until_known_from), false) as lanes
     from suspects s
     left join living_timelines n on n.crate = $1 and n.document_id = s.document_id and n.revision = s.revision
         and n.known_until is null and not n.erased
 )
 select * from sides where spans is not null or lanes order by document_id, revision
-"""
-
-_UNKNOWN = """
-select document_id, revision from living_timelines
-where crate = $1 and known_until is null and known_from > $2 and first_known > $2 and position <= $2 and not erased
-order by document_id, revision
-"""
+"""  # noqa: S608  (a constant)
 
 
 class PostgresPastForces:

@@ -122,8 +122,9 @@ def _ranges(search: Search) -> list[Any]:
         ranges.append(_range("effective_from", lte=search.as_of))
     if search.reach == "in_force":
         lasts = _range("in_force_until", gt=search.as_of)
-        known_later = [_range("until_known_from", gt=search.at)] if search.at else []
-        ranges.append(edge.Filter(should=[lasts, *known_later]) if known_later else lasts)
+        if search.at:
+            lasts = edge.Filter(should=[lasts, _range("until_known_from", gt=search.at)])
+        ranges.append(lasts)
     if search.at:
         ranges.append(_range("position", lte=search.at))
     return ranges

@@ -16,6 +16,7 @@ from services.index.domain.living.values import (
     Span,
     State,
     Timeline,
+    span_at,
     state_at,
 )
 
@@ -172,8 +173,8 @@ def has_gap(timeline: Timeline) -> bool:
 
 def counts(spans: Sequence[Span], as_of: datetime) -> bool:
     """Whether a revision with these spans is effective and neither superseded nor deprecated at an instant."""
-    begun = [span for span in spans if span.start <= as_of]
-    return bool(begun) and begun[-1].verdict.state not in OUT_OF_FORCE
+    span = span_at(spans, as_of)
+    return span is not None and span.verdict.state not in OUT_OF_FORCE
 
 
 def from_instant(microseconds: int) -> datetime:

@@ -46,7 +46,7 @@ class Moments:
         self._force: dict[str, frozenset[datetime]] = {}
 
     def force(self, one: str) -> frozenset[datetime]:
-        """The same, whatever its series says."""
+        """Instants at which a document may come into or go out of force, whatever its series says."""
         held = self._force.get(one)
         if held is not None:
             return held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -228,8 +228,13 @@ def state_at(timeline: Timeline, moment: datetime) -> Span | None:
     Returns:
         The span that holds; None before the revision is effective.
     """
+    return span_at(timeline.spans, moment)
+
+
+def span_at(spans: Iterable[Span], moment: datetime) -> Span | None:
+    """The span that holds at an instant, of spans by time; None before the first."""
     found = None
-    for span in timeline.spans:
+    for span in spans:
         if span.start > moment:
             break
         found = span
