@@ -8,7 +8,7 @@ import re
 
 from markdown_it.rules_block import StateBlock
 
-_UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
+UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
 _DELIMITER_CELL = re.compile(r":?-+:?")
 # First characters of lines that another block may start at, digits apart.
 _MARKERS = frozenset("`~>*-_+#<")
@@ -105,7 +105,7 @@ def _delimiter_cells(state: StateBlock, line: int) -> int:
 
 def _header_cells(state: StateBlock, line: int) -> int:
     text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].strip()
-    pipes = len(_UNESCAPED_PIPE.findall(text))
+    pipes = len(UNESCAPED_PIPE.findall(text))
     if "|" not in text:
         return 0
     outer = text.startswith("|") + (text.endswith("|") and not text.endswith("\\|"))

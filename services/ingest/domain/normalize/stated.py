@@ -6,6 +6,7 @@ from datetime import date
 
 from services.ingest.domain import effect
 from services.ingest.domain.normalize.lines import LINE_END
+from services.ingest.domain.normalize.markdown_rules import UNESCAPED_PIPE
 from services.ingest.domain.normalize.metadata import Collector
 from services.ingest.domain.normalize.model import Block, BlockKind, Pairs
 from services.ingest.domain.normalize.preamble import HEADER_NAMES
@@ -43,7 +44,6 @@ _SAID_OF_NAMES = frozenset(
      "example", "required", "comment", "comments", "notes"}
 )  # fmt: skip
 _NAME = re.compile(r"[^\W\d_][\w ./&'()-]{0,60}")
-_PIPE = re.compile(r"(?<!\\)\|")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])")
 _MARKS = re.compile(r"(\*\*|[*`]|(?<!\w)__?(?!_))(.+?)\1")
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
@@ -180,7 +180,7 @@ def _collected(fields: Iterable[tuple[str, str]]) -> Pairs:
 
 def _cells(line: str) -> list[str]:
     inner = line.strip().removeprefix("|")
-    cells = [cell.strip() for cell in _PIPE.split(inner)]
+    cells = [cell.strip() for cell in UNESCAPED_PIPE.split(inner)]
     return cells[:-1] if len(cells) > 1 and not cells[-1] else cells
 
 
