@@ -167,10 +167,16 @@ async def test_a_foreign_crate_looks_like_a_missing_one(world: World, name: str)
 async def test_the_ids_of_a_foreign_crate_mean_nothing_in_ones_own(world: World, name: str) -> None:
     caller, request = world.caller(f"owner-of-{A}"), CASES[name].requests
     theirs, nobodys = replace(world.things, crate=A), unknown()
-    tried = await caller.call(METHODS[name], request(theirs))
-    assert not leaks(tried)
-    compared = await caller.call(METHODS[name], request(nobodys))
     either = (*names(theirs), *names(nobodys))
+    async with asyncio.timeout(20):
+        while True:
+            tried = await caller.call(METHODS[name], request(theirs))
+            assert not leaks(tried)
+            compared = await caller.call(METHODS[name], request(nobodys))
+            # Other cases put documents of both names into A, one after the other: what only reads follows a little later.
+            if CASES[name].role != READER or tried.without(either) == compared.without(either):
+                break
+            await asyncio.sleep(0.05)
     assert tried.without(either) == compared.without(either)
 
 
