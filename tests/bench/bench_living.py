@@ -1,4 +1,4 @@
-"""How long living states take: from scratch, and for one new relation.
+"""How long living states take: from scratch, for one new relation, and where one document has many.
 
 Run: python -m tests.bench.bench_living
 """
@@ -18,6 +18,7 @@ from services.index.domain.living.values import Fact, RevisionFacts, Statement
 DOCUMENTS = 25_000
 EDGES = 10_000
 NEW_EDGES = 500
+HUB_EDGES = 1_000
 DAY_0 = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -51,6 +52,42 @@ def relation(chance: random.Random, position: int) -> Statement:
     )
 
 
+def hub_ms(kind: str, *, outward: bool) -> tuple[float, float]:
+    """Give one document relations with `HUB_EDGES` others, each from another day on.
+
+    Args:
+        kind: Type of the relations.
+        outward: Whether they lead from it or to it.
+
+    Returns:
+        Milliseconds for all of them at once, and for one more.
+    """
+    graph = Graph()
+    ids = [f"{number:032x}" for number in range(HUB_EDGES + 2)]
+    days = [DAY_0 + timedelta(days=number) for number in range(len(ids))]
+    graph.apply(
+        RevisionFacts(document_id=one, revision=1, position=number + 1, effective_at=day, recorded_at=day)
+        for number, (one, day) in enumerate(zip(ids, days, strict=True))
+    )
+    edges = [
+        Statement(
+            source_id=ids[0] if outward else other,
+            type=kind,
+            target_id=other if outward else ids[0],
+            position=len(ids) + number,
+            recorded_at=DAY_0,
+            effective_at=days[number],
+        )
+        for number, other in enumerate(ids[1:], start=1)
+    ]
+    took = []
+    for part in (edges[:-1], edges[-1:]):
+        began = time.perf_counter()
+        graph.apply(part)
+        took.append((time.perf_counter() - began) * 1_000)
+    return took[0], took[1]
+
+
 def main() -> None:
     """Measure and print."""
     chance = random.Random(7)
@@ -67,6 +104,11 @@ def main() -> None:
         took.append((time.perf_counter() - began) * 1_000)
     took.sort()
     _print(f"one new relation: median {statistics.median(took):.2f} ms, p99 {took[-5]:.2f} ms, worst {took[-1]:.2f} ms")
+    for kind in (values.CONTRADICTS, values.SUPERSEDES, values.IS_VERSION_OF):
+        for outward in (True, False):
+            at_once, one_more = hub_ms(kind, outward=outward)
+            where = f"{HUB_EDGES:,} {kind} {'from' if outward else 'to'} one document"
+            _print(f"{where}: {at_once:.0f} ms, one more {one_more:.0f} ms")
 
 
 def _print(line: str) -> None:

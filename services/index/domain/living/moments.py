@@ -96,3 +96,31 @@ class Moments:
                     start = self._view.start(edge)
                     if start is not None:
                         yield start
+
+
+class Held:
+    """Relations that are in effect. Remembers their order, so it serves one state of the graph only."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._by_start: dict[tuple[str, str, bool], list[tuple[datetime, Edge]]] = {}
+
+    def to(self, document_id: str, kind: str, moment: datetime) -> Iterator[Edge]:
+        """Edges of a type to a document that are in effect, the earliest first."""
+        return self._in_effect(document_id, kind, moment, incoming=True)
+
+    def of(self, document_id: str, kind: str, moment: datetime) -> Iterator[Edge]:
+        """Edges of a type from a document that are in effect, the earliest first."""
+        return self._in_effect(document_id, kind, moment, incoming=False)
+
+    def _in_effect(self, document_id: str, kind: str, moment: datetime, *, incoming: bool) -> Iterator[Edge]:
+        key = (document_id, kind, incoming)
+        if key not in self._by_start:
+            edges = self._view.incoming(document_id, kind) if incoming else self._view.outgoing(document_id, kind)
+            starts = [(start, edge) for edge in edges if (start := self._view.start(edge)) is not None]
+            self._by_start[key] = sorted(starts, key=lambda pair: (pair[0], pair[1].source, pair[1].target))
+        for start, edge in self._by_start[key]:
+            if start > moment:
+                return
+            if edge.until is None or moment < edge.until:
+                yield edge

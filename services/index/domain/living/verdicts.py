@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from services.index.domain.living import values
 from services.index.domain.living.cycles import reach
-from services.index.domain.living.moments import Moments, View
+from services.index.domain.living.moments import Held, Moments, View
 from services.index.domain.living.nodes import Node, Revision
 from services.index.domain.living.series import Member, Series, Stretch, Succession
 from services.index.domain.living.values import Edge, Span, State, Timeline, Verdict
@@ -25,8 +25,10 @@ class Verdicts:
         self._view = view
         self._policy = frozenset(name.casefold() for name in view.rules.superseding_series)
         self._moments = Moments(view)
+        self._held = Held(view)
         self._series: dict[str, Series] = {}
         self._successions: dict[values.RevisionKey, tuple[Succession, ...]] = {}
+        self._turns: dict[str, frozenset[datetime]] = {}
 
     def timeline(self, node: Node, revision: Revision) -> Timeline:
         """Compute the timeline of a revision.
@@ -96,13 +98,13 @@ class Verdicts:
             return Verdict(State.DEPRECATED, "withdrawn", detail=reading.withdrawn_detail)
         if reading.notice:
             return Verdict(State.DEPRECATED, "notice", detail=reading.notice)
-        for edge in self._holding(self._view.incoming(node.document_id, values.DEPRECATES), moment):
+        for edge in self._held.to(node.document_id, values.DEPRECATES, moment):
             return Verdict(State.DEPRECATED, "named_by_notice", other=edge.source)
         return self._objection(node, moment)
 
     def _replaced_on(self, node: Node, withdrawn: datetime, moment: datetime) -> bool:
         """Whether a withdrawal only carries out a replacement: another document supersedes it from that day on."""
-        for edge in self._holding(self._view.incoming(node.document_id, values.SUPERSEDES), moment):
+        for edge in self._held.to(node.document_id, values.SUPERSEDES, moment):
             start = self._view.start(edge)
             if start is not None and start.date() == withdrawn.date():
                 return True
@@ -111,21 +113,34 @@ class Verdicts:
     def _objection(self, node: Node, moment: datetime) -> Verdict | None:
         """An objection or erratum has done its work once others superseded all that it was about."""
         one = node.document_id
-        shown = node.shown(moment)
-        about = {edge.target: "objection" for edge in self._holding(self._out(one, values.CONTRADICTS), moment)}
-        for target in [target for target in about if self._contradicts(target, one, moment)]:
-            del about[target]
-        if shown is not None and shown.reading.erratum:
-            about |= {edge.target: "erratum" for edge in self._holding(self._out(one, values.ELABORATES), moment)}
-        for edge in self._holding(self._out(one, values.SUPERSEDES), moment):
-            about.pop(edge.target, None)
-        if not about or not all(self._is_superseded(target, moment) for target in about):
+        if not (self._view.outgoing(one, values.CONTRADICTS) or self._view.outgoing(one, values.ELABORATES)):
+            return None
+        beaten = set(self._beaten(one, moment))
+        about: dict[str, str] = {}
+        for target, what in self._about(node, moment):
+            if target in beaten:
+                continue
+            if not self._is_superseded(target, moment):
+                return None
+            about[target] = what
+        if not about:
             return None
         target = min(about)
         return Verdict(State.DEPRECATED, about[target], other=target)
 
+    def _about(self, node: Node, moment: datetime) -> Iterator[tuple[str, str]]:
+        """What a document corrects, as an erratum, or objects to; two that object to one another are no objections."""
+        one, shown = node.document_id, node.shown(moment)
+        errata = set()
+        if shown is not None and shown.reading.erratum:
+            errata = {edge.target for edge in self._held.of(one, values.ELABORATES, moment)}
+            yield from ((target, "erratum") for target in errata)
+        for edge in self._held.of(one, values.CONTRADICTS, moment):
+            if edge.target not in errata and not self._contradicts(edge.target, one, moment):
+                yield edge.target, "objection"
+
     def _contradicts(self, source: str, target: str, moment: datetime) -> bool:
-        return any(edge.target == target for edge in self._holding(self._out(source, values.CONTRADICTS), moment))
+        return any(edge.target == target for edge in self._held.of(source, values.CONTRADICTS, moment))
 
     def _is_superseded(self, document_id: str, moment: datetime) -> bool:
         node = self._view.nodes.get(document_id)
@@ -136,20 +151,26 @@ class Verdicts:
 
     def _superseded(self, node: Node, moment: datetime) -> Verdict | None:
         one = node.document_id
-        for edge in self._holding(self._view.incoming(one, values.SUPERSEDES), moment):
+        for edge in self._held.to(one, values.SUPERSEDES, moment):
             if not self._reaches(one, edge.source, moment):
                 return Verdict(State.SUPERSEDED, "supersedes", other=edge.source)
+        if self._view.incoming(one, values.IS_VERSION_OF) or self._view.outgoing(one, values.IS_VERSION_OF):
+            return self._outdated(node, moment)
+        return None
+
+    def _outdated(self, node: Node, moment: datetime) -> Verdict | None:
+        one = node.document_id
         beaten = set(self._beaten(one, moment))
-        for edge in self._holding(self._view.incoming(one, values.IS_VERSION_OF), moment):
+        for edge in self._held.to(one, values.IS_VERSION_OF, moment):
             if edge.source not in beaten and self._is_newer(edge.source, node, moment, by_edge=True):
                 return Verdict(State.SUPERSEDED, "is_version_of", other=edge.source)
-        for edge in self._holding(self._out(one, values.IS_VERSION_OF), moment):
+        for edge in self._held.of(one, values.IS_VERSION_OF, moment):
             if edge.target not in beaten and self._is_newer(edge.target, node, moment, by_edge=False):
                 return Verdict(State.SUPERSEDED, "is_version_of", other=edge.target)
         return None
 
     def _beaten(self, one: str, moment: datetime) -> Iterator[str]:
-        return (edge.target for edge in self._holding(self._out(one, values.SUPERSEDES), moment))
+        return (edge.target for edge in self._held.of(one, values.SUPERSEDES, moment))
 
     def _is_newer(self, other: str, node: Node, moment: datetime, *, by_edge: bool) -> bool:
         """Whether another version in force is the newer one: by number, else the edge points from new to old."""
@@ -236,7 +257,7 @@ class Verdicts:
         other = min(self._supersedes_within(one, one, moment, sources=True), default="")
         if other:
             return Verdict(State.CONTESTED, "supersedes_cycle", other=other)
-        for edge in self._holding(self._view.incoming(one, values.CONTRADICTS), moment):
+        for edge in self._held.to(one, values.CONTRADICTS, moment):
             if self._stands(edge.source, moment):
                 return Verdict(State.CONTESTED, "contradicts", other=edge.source)
         return None
@@ -283,22 +304,11 @@ class Verdicts:
 
     def _supersedes_within(self, circle: str, one: str, moment: datetime, *, sources: bool) -> Iterator[str]:
         group = self._view.cycle(circle)
-        edges = self._view.incoming(one, values.SUPERSEDES) if sources else self._out(one, values.SUPERSEDES)
+        edges = self._view.incoming(one, values.SUPERSEDES) if sources else self._view.outgoing(one, values.SUPERSEDES)
         for edge in edges:
             other = edge.source if sources else edge.target
             if other in group and self.holds(edge, moment):
                 yield other
-
-    def _out(self, document_id: str, kind: str) -> tuple[Edge, ...]:
-        return self._view.outgoing(document_id, kind)
-
-    def _holding(self, edges: tuple[Edge, ...], moment: datetime) -> list[Edge]:
-        """Edges in effect, the earliest first."""
-        if not edges:
-            return []
-        held = [(start, edge) for edge in edges if (start := self._view.start(edge)) is not None and start <= moment]
-        held = [pair for pair in held if pair[1].until is None or moment < pair[1].until]
-        return [edge for _, edge in sorted(held, key=lambda pair: (pair[0], pair[1].source, pair[1].target))]
 
     # ---- instants at which a state may change
 
@@ -307,13 +317,25 @@ class Verdicts:
         found = set(self._force_moments(one))
         for edge in self._view.incoming(one, values.CONTRADICTS):
             found |= self._moments.edges((edge,))
-            found |= self._force_moments(edge.source)
+            found |= self._standing(edge.source)
         for revision in node.revisions:
             for days in (self._days(revision, dormant=False), self._days(revision, dormant=True)):
                 if days:
                     activity = set(self._moments.activity(node))
                     found |= activity | {_later(at, days) for at in activity}
         return frozenset(found)
+
+    def _standing(self, one: str) -> frozenset[datetime]:
+        """Instants at which a document begins or ceases to stand against what it contradicts."""
+        if one not in self._turns:
+            turns, stood = set(), False
+            for moment in sorted(self._force_moments(one)):
+                stands = self._stands(one, moment)
+                if stands != stood:
+                    turns.add(moment)
+                stood = stands
+            self._turns[one] = frozenset(turns)
+        return self._turns[one]
 
     def _force_moments(self, one: str) -> frozenset[datetime]:
         """Instants at which a document may come into or go out of force."""
