@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from affidavit.event.v1 import envelope_pb2 as affidavit_dot_event_dot_v1_dot_envelope__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+affidavit/embedder/v1/embedder_events.proto\x12\x15\x61\x66\x66idavit.embedder.v1\x1a!affidavit/event/v1/envelope.proto\"\x8b\x03\n\x0fRecordsEmbedded\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x17\n\x0fsettings_digest\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\r\x12+\n\x06\x63hunks\x18\x05 \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\x12,\n\x07vectors\x18\x06 \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\x12\x14\n\x0crecord_count\x18\x07 \x01(\r\x12\x10\n\x08model_id\x18\x08 \x01(\t\x12\x11\n\tdimension\x18\t \x01(\r\x12&\n\x04\x66orm\x18\n \x01(\x0e\x32\x18.affidavit.event.v1.Form\x12\x16\n\x0ewindowed_count\x18\x0b \x01(\r\x12\x16\n\x0e\x63omputed_count\x18\x0c \x01(\r\x12\x36\n\x07\x65\x61rlier\x18\r \x03(\x0b\x32%.affidavit.embedder.v1.EarlierVectors\"P\n\x0e\x45\x61rlierVectors\x12\x10\n\x08revision\x18\x01 \x01(\r\x12,\n\x07vectors\x18\x02 \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\"R\n\tVectorSet\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\r\n\x05\x63ount\x18\x03 \x01(\r\x12\x11\n\ttext_keys\x18\x04 \x03(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+affidavit/embedder/v1/embedder_events.proto\x12\x15\x61\x66\x66idavit.embedder.v1\x1a!affidavit/event/v1/envelope.proto\"\xd2\x03\n\x0fRecordsEmbedded\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x17\n\x0fsettings_digest\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\r\x12+\n\x06\x63hunks\x18\x05 \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\x12,\n\x07vectors\x18\x06 \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\x12\x14\n\x0crecord_count\x18\x07 \x01(\r\x12\x10\n\x08model_id\x18\x08 \x01(\t\x12\x11\n\tdimension\x18\t \x01(\r\x12&\n\x04\x66orm\x18\n \x01(\x0e\x32\x18.affidavit.event.v1.Form\x12\x16\n\x0ewindowed_count\x18\x0b \x01(\r\x12\x16\n\x0e\x63omputed_count\x18\x0c \x01(\r\x12\x36\n\x07\x65\x61rlier\x18\r \x03(\x0b\x32%.affidavit.embedder.v1.EarlierVectors\x12\x30\n\x0b\x65valuations\x18\x0e \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\x12\x13\n\x0b\x63hunk_count\x18\x0f \x01(\r\"P\n\x0e\x45\x61rlierVectors\x12\x10\n\x08revision\x18\x01 \x01(\r\x12,\n\x07vectors\x18\x02 \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\"R\n\tVectorSet\x12\x10\n\x08model_id\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\r\x12\r\n\x05\x63ount\x18\x03 \x01(\r\x12\x11\n\ttext_keys\x18\x04 \x03(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,9 +33,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'affidavit.embedder.v1.embed
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RECORDSEMBEDDED']._serialized_start=106
-  _globals['_RECORDSEMBEDDED']._serialized_end=501
-  _globals['_EARLIERVECTORS']._serialized_start=503
-  _globals['_EARLIERVECTORS']._serialized_end=583
-  _globals['_VECTORSET']._serialized_start=585
-  _globals['_VECTORSET']._serialized_end=667
+  _globals['_RECORDSEMBEDDED']._serialized_end=572
+  _globals['_EARLIERVECTORS']._serialized_start=574
+  _globals['_EARLIERVECTORS']._serialized_end=654
+  _globals['_VECTORSET']._serialized_start=656
+  _globals['_VECTORSET']._serialized_end=738
 # @@protoc_insertion_point(module_scope)

@@ -38,11 +38,14 @@ class RecordsEmbedded(_message.Message):
     WINDOWED_COUNT_FIELD_NUMBER: _builtins.int
     COMPUTED_COUNT_FIELD_NUMBER: _builtins.int
     EARLIER_FIELD_NUMBER: _builtins.int
+    EVALUATIONS_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     revision: _builtins.int
     settings_digest: _builtins.str
     generation: _builtins.int
     record_count: _builtins.int
+    """Rows of vectors."""
     model_id: _builtins.str
     dimension: _builtins.int
     form: _envelope_pb2.Form.ValueType
@@ -50,6 +53,8 @@ class RecordsEmbedded(_message.Message):
     """Texts that exceeded the model's token limit and were embedded in pooled windows."""
     computed_count: _builtins.int
     """Texts computed now; the others were reused from the document's history."""
+    chunk_count: _builtins.int
+    """Chunks; 0 with the standard strategy, where there are as many as rows."""
     @_builtins.property
     def chunks(self) -> _envelope_pb2.PackRef:
         """Chunks pack that the vectors belong to."""
@@ -57,6 +62,7 @@ class RecordsEmbedded(_message.Message):
     @_builtins.property
     def vectors(self) -> _envelope_pb2.PackRef:
         """Parts: "vectors" (VectorSet header), "float32" (little-endian float32[n, d], row i = chunk ordinal i).
+        With propositions, the rows after those of the chunks are the accepted ones in the order of the evaluations.
         Absent when there is no chunk.
         """
 
@@ -65,6 +71,10 @@ class RecordsEmbedded(_message.Message):
         """Vectors of earlier revisions that may hold texts which this one lacks, newest first, at most 8: a text that
         comes back is not computed again.
         """
+
+    @_builtins.property
+    def evaluations(self) -> _envelope_pb2.PackRef:
+        """Evaluations pack whose accepted propositions have vectors; absent with the standard strategy."""
 
     def __init__(
         self,
@@ -82,10 +92,12 @@ class RecordsEmbedded(_message.Message):
         windowed_count: _builtins.int = ...,
         computed_count: _builtins.int = ...,
         earlier: _abc.Iterable[Global___EarlierVectors] | None = ...,
+        evaluations: _envelope_pb2.PackRef | None = ...,
+        chunk_count: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "vectors", b"vectors"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "evaluations", b"evaluations", "vectors", b"vectors"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "computed_count", b"computed_count", "dimension", b"dimension", "document_id", b"document_id", "earlier", b"earlier", "form", b"form", "generation", b"generation", "model_id", b"model_id", "record_count", b"record_count", "revision", b"revision", "settings_digest", b"settings_digest", "vectors", b"vectors", "windowed_count", b"windowed_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "chunks", b"chunks", "computed_count", b"computed_count", "dimension", b"dimension", "document_id", b"document_id", "earlier", b"earlier", "evaluations", b"evaluations", "form", b"form", "generation", b"generation", "model_id", b"model_id", "record_count", b"record_count", "revision", b"revision", "settings_digest", b"settings_digest", "vectors", b"vectors", "windowed_count", b"windowed_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

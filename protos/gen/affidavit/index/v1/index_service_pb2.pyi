@@ -76,7 +76,7 @@ Global___LaneFilter: _TypeAlias = LaneFilter  # noqa: Y015
 
 @_typing.final
 class Hit(_message.Message):
-    """A record of a lane; for kind document the ordinal is 0."""
+    """A record of a lane; for kind document the ordinal is 0. A chunk is told once, by its strongest record."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -85,12 +85,15 @@ class Hit(_message.Message):
     ORDINAL_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     FORM_FIELD_NUMBER: _builtins.int
+    STATEMENT_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     revision: _builtins.int
     ordinal: _builtins.int
     score: _builtins.float
     """BM25 score or cosine."""
     form: _envelope_pb2.Form.ValueType
+    statement: _builtins.int
+    """Which of the chunk's accepted propositions was found, from 1; 0: the chunk itself."""
     def __init__(
         self,
         *,
@@ -99,10 +102,11 @@ class Hit(_message.Message):
         ordinal: _builtins.int = ...,
         score: _builtins.float = ...,
         form: _envelope_pb2.Form.ValueType = ...,
+        statement: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "form", b"form", "ordinal", b"ordinal", "revision", b"revision", "score", b"score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "form", b"form", "ordinal", b"ordinal", "revision", b"revision", "score", b"score", "statement", b"statement"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -280,19 +284,23 @@ class ChunkKey(_message.Message):
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     ORDINAL_FIELD_NUMBER: _builtins.int
+    STATEMENT_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     revision: _builtins.int
     ordinal: _builtins.int
+    statement: _builtins.int
+    """Proposition of the chunk whose text is wanted beside it; 0: none."""
     def __init__(
         self,
         *,
         document_id: _builtins.str = ...,
         revision: _builtins.int = ...,
         ordinal: _builtins.int = ...,
+        statement: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "ordinal", b"ordinal", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "ordinal", b"ordinal", "revision", b"revision", "statement", b"statement"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -314,6 +322,7 @@ class IndexedChunk(_message.Message):
     EFFECTIVE_AT_FIELD_NUMBER: _builtins.int
     INGESTED_POSITION_FIELD_NUMBER: _builtins.int
     TERMS_FIELD_NUMBER: _builtins.int
+    STATEMENT_FIELD_NUMBER: _builtins.int
     title: _builtins.str
     source_id: _builtins.str
     source_domain: _builtins.str
@@ -323,6 +332,8 @@ class IndexedChunk(_message.Message):
     form: _envelope_pb2.Form.ValueType
     ingested_position: _builtins.int
     """KNOWLEDGE position of the revision's DocumentIngested."""
+    statement: _builtins.str
+    """Text of the proposition that the key names; empty for none."""
     @_builtins.property
     def key(self) -> Global___ChunkKey: ...
     @_builtins.property
@@ -348,10 +359,11 @@ class IndexedChunk(_message.Message):
         effective_at: _timestamp_pb2.Timestamp | None = ...,
         ingested_position: _builtins.int = ...,
         terms: _abc.Iterable[_builtins.str] | None = ...,
+        statement: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "effective_at", b"effective_at", "key", b"key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charset", b"charset", "chunk", b"chunk", "effective_at", b"effective_at", "form", b"form", "ingested_position", b"ingested_position", "key", b"key", "media_type", b"media_type", "source_domain", b"source_domain", "source_id", b"source_id", "terms", b"terms", "title", b"title", "uri", b"uri"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charset", b"charset", "chunk", b"chunk", "effective_at", b"effective_at", "form", b"form", "ingested_position", b"ingested_position", "key", b"key", "media_type", b"media_type", "source_domain", b"source_domain", "source_id", b"source_id", "statement", b"statement", "terms", b"terms", "title", b"title", "uri", b"uri"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"affidavit/ingest/v1/settings.proto\x12\x13\x61\x66\x66idavit.ingest.v1\"\x9e\x06\n\rCrateSettings\x12\x1d\n\x10strict_grounding\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12!\n\x14\x61llow_client_history\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\x1d\n\x10inline_citations\x18\x03 \x01(\x08H\x02\x88\x01\x01\x12\x1f\n\x12structured_sources\x18\x04 \x01(\x08H\x03\x88\x01\x01\x12?\n\x0eretrieval_mode\x18\x05 \x01(\x0e\x32\".affidavit.ingest.v1.RetrievalModeH\x04\x88\x01\x01\x12G\n\x12retrieval_strategy\x18\x06 \x01(\x0e\x32&.affidavit.ingest.v1.RetrievalStrategyH\x05\x88\x01\x01\x12V\n\x1aproposition_failure_policy\x18\x07 \x01(\x0e\x32-.affidavit.ingest.v1.PropositionFailurePolicyH\x06\x88\x01\x01\x12\x19\n\x0csource_limit\x18\x08 \x01(\rH\x07\x88\x01\x01\x12\x32\n\x04mode\x18\t \x01(\x0e\x32\x1f.affidavit.ingest.v1.AnswerModeH\x08\x88\x01\x01\x12\x1c\n\x0f\x61llow_downgrade\x18\n \x01(\x08H\t\x88\x01\x01\x12\x14\n\x07profile\x18\x0b \x01(\tH\n\x88\x01\x01\x12\x39\n\x0bstate_rules\x18\x0c \x01(\x0b\x32\x1f.affidavit.ingest.v1.StateRulesH\x0b\x88\x01\x01\x42\x13\n\x11_strict_groundingB\x17\n\x15_allow_client_historyB\x13\n\x11_inline_citationsB\x15\n\x13_structured_sourcesB\x11\n\x0f_retrieval_modeB\x15\n\x13_retrieval_strategyB\x1d\n\x1b_proposition_failure_policyB\x0f\n\r_source_limitB\x07\n\x05_modeB\x12\n\x10_allow_downgradeB\n\n\x08_profileB\x0e\n\x0c_state_rules\"\xd7\x01\n\nStateRules\x12\x46\n\x0cstatus_words\x18\x01 \x03(\x0b\x32\x30.affidavit.ingest.v1.StateRules.StatusWordsEntry\x12\x31\n\x07windows\x18\x02 \x03(\x0b\x32 .affidavit.ingest.v1.StateWindow\x12\x1a\n\x12superseding_series\x18\x03 \x03(\t\x1a\x32\n\x10StatusWordsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"[\n\x0bStateWindow\x12\x16\n\x0e\x64ocument_class\x18\x01 \x01(\t\x12\x18\n\x10stale_after_days\x18\x02 \x01(\r\x12\x1a\n\x12\x64ormant_after_days\x18\x03 \x01(\r\"\xf1\x01\n\x08Provider\x12/\n\x04role\x18\x01 \x01(\x0e\x32!.affidavit.ingest.v1.ProviderRole\x12/\n\x04kind\x18\x02 \x01(\x0e\x32!.affidavit.ingest.v1.ProviderKind\x12\x0f\n\x07\x65nabled\x18\x03 \x01(\x08\x12\x10\n\x08\x62\x61se_url\x18\x04 \x01(\t\x12\r\n\x05model\x18\x05 \x01(\t\x12\x12\n\ncredential\x18\x06 \x01(\t\x12\x17\n\x0fmax_input_chars\x18\x07 \x01(\r\x12\x11\n\ttimeout_s\x18\x08 \x01(\r\x12\x11\n\tdimension\x18\t \x01(\r\"e\n\rChunkSettings\x12\x17\n\nsize_chars\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1a\n\roverlap_chars\x18\x02 \x01(\rH\x01\x88\x01\x01\x42\r\n\x0b_size_charsB\x10\n\x0e_overlap_chars*\x83\x01\n\rRetrievalMode\x12\x1e\n\x1aRETRIEVAL_MODE_UNSPECIFIED\x10\x00\x12\x19\n\x15RETRIEVAL_MODE_HYBRID\x10\x01\x12\x1a\n\x16RETRIEVAL_MODE_LEXICAL\x10\x02\x12\x1b\n\x17RETRIEVAL_MODE_SEMANTIC\x10\x03*|\n\x11RetrievalStrategy\x12\"\n\x1eRETRIEVAL_STRATEGY_UNSPECIFIED\x10\x00\x12\x1f\n\x1bRETRIEVAL_STRATEGY_STANDARD\x10\x01\x12\"\n\x1eRETRIEVAL_STRATEGY_PROPOSITION\x10\x02*\xd2\x01\n\x18PropositionFailurePolicy\x12*\n&PROPOSITION_FAILURE_POLICY_UNSPECIFIED\x10\x00\x12,\n(PROPOSITION_FAILURE_POLICY_FAIL_INDEXING\x10\x01\x12)\n%PROPOSITION_FAILURE_POLICY_SKIP_CHUNK\x10\x02\x12\x31\n-PROPOSITION_FAILURE_POLICY_EMBED_SOURCE_CHUNK\x10\x03*q\n\nAnswerMode\x12\x1b\n\x17\x41NSWER_MODE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41NSWER_MODE_LIGHT\x10\x01\x12\x18\n\x14\x41NSWER_MODE_VERIFIED\x10\x02\x12\x15\n\x11\x41NSWER_MODE_AUDIT\x10\x03*~\n\x0cProviderRole\x12\x1d\n\x19PROVIDER_ROLE_UNSPECIFIED\x10\x00\x12\x1b\n\x17PROVIDER_ROLE_EMBEDDING\x10\x01\x12\x18\n\x14PROVIDER_ROLE_ANSWER\x10\x02\x12\x18\n\x14PROVIDER_ROLE_RERANK\x10\x03*\xaf\x01\n\x0cProviderKind\x12\x1d\n\x19PROVIDER_KIND_UNSPECIFIED\x10\x00\x12\x1c\n\x18PROVIDER_KIND_LOCAL_ONNX\x10\x01\x12#\n\x1fPROVIDER_KIND_OPENAI_COMPATIBLE\x10\x02\x12\x18\n\x14PROVIDER_KIND_TRITON\x10\x03\x12#\n\x1fPROVIDER_KIND_COHERE_COMPATIBLE\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"affidavit/ingest/v1/settings.proto\x12\x13\x61\x66\x66idavit.ingest.v1\"\x9e\x06\n\rCrateSettings\x12\x1d\n\x10strict_grounding\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12!\n\x14\x61llow_client_history\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\x1d\n\x10inline_citations\x18\x03 \x01(\x08H\x02\x88\x01\x01\x12\x1f\n\x12structured_sources\x18\x04 \x01(\x08H\x03\x88\x01\x01\x12?\n\x0eretrieval_mode\x18\x05 \x01(\x0e\x32\".affidavit.ingest.v1.RetrievalModeH\x04\x88\x01\x01\x12G\n\x12retrieval_strategy\x18\x06 \x01(\x0e\x32&.affidavit.ingest.v1.RetrievalStrategyH\x05\x88\x01\x01\x12V\n\x1aproposition_failure_policy\x18\x07 \x01(\x0e\x32-.affidavit.ingest.v1.PropositionFailurePolicyH\x06\x88\x01\x01\x12\x19\n\x0csource_limit\x18\x08 \x01(\rH\x07\x88\x01\x01\x12\x32\n\x04mode\x18\t \x01(\x0e\x32\x1f.affidavit.ingest.v1.AnswerModeH\x08\x88\x01\x01\x12\x1c\n\x0f\x61llow_downgrade\x18\n \x01(\x08H\t\x88\x01\x01\x12\x14\n\x07profile\x18\x0b \x01(\tH\n\x88\x01\x01\x12\x39\n\x0bstate_rules\x18\x0c \x01(\x0b\x32\x1f.affidavit.ingest.v1.StateRulesH\x0b\x88\x01\x01\x42\x13\n\x11_strict_groundingB\x17\n\x15_allow_client_historyB\x13\n\x11_inline_citationsB\x15\n\x13_structured_sourcesB\x11\n\x0f_retrieval_modeB\x15\n\x13_retrieval_strategyB\x1d\n\x1b_proposition_failure_policyB\x0f\n\r_source_limitB\x07\n\x05_modeB\x12\n\x10_allow_downgradeB\n\n\x08_profileB\x0e\n\x0c_state_rules\"\xd7\x01\n\nStateRules\x12\x46\n\x0cstatus_words\x18\x01 \x03(\x0b\x32\x30.affidavit.ingest.v1.StateRules.StatusWordsEntry\x12\x31\n\x07windows\x18\x02 \x03(\x0b\x32 .affidavit.ingest.v1.StateWindow\x12\x1a\n\x12superseding_series\x18\x03 \x03(\t\x1a\x32\n\x10StatusWordsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"[\n\x0bStateWindow\x12\x16\n\x0e\x64ocument_class\x18\x01 \x01(\t\x12\x18\n\x10stale_after_days\x18\x02 \x01(\r\x12\x1a\n\x12\x64ormant_after_days\x18\x03 \x01(\r\"\x92\x03\n\x08Provider\x12/\n\x04role\x18\x01 \x01(\x0e\x32!.affidavit.ingest.v1.ProviderRole\x12/\n\x04kind\x18\x02 \x01(\x0e\x32!.affidavit.ingest.v1.ProviderKind\x12\x0f\n\x07\x65nabled\x18\x03 \x01(\x08\x12\x10\n\x08\x62\x61se_url\x18\x04 \x01(\t\x12\r\n\x05model\x18\x05 \x01(\t\x12\x12\n\ncredential\x18\x06 \x01(\t\x12\x17\n\x0fmax_input_chars\x18\x07 \x01(\r\x12\x11\n\ttimeout_s\x18\x08 \x01(\r\x12\x11\n\tdimension\x18\t \x01(\r\x12;\n\x07headers\x18\n \x03(\x0b\x32*.affidavit.ingest.v1.Provider.HeadersEntry\x12\x19\n\x11max_output_tokens\x18\x0b \x01(\r\x12\x17\n\x0fmax_concurrency\x18\x0c \x01(\r\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"e\n\rChunkSettings\x12\x17\n\nsize_chars\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1a\n\roverlap_chars\x18\x02 \x01(\rH\x01\x88\x01\x01\x42\r\n\x0b_size_charsB\x10\n\x0e_overlap_chars*\x83\x01\n\rRetrievalMode\x12\x1e\n\x1aRETRIEVAL_MODE_UNSPECIFIED\x10\x00\x12\x19\n\x15RETRIEVAL_MODE_HYBRID\x10\x01\x12\x1a\n\x16RETRIEVAL_MODE_LEXICAL\x10\x02\x12\x1b\n\x17RETRIEVAL_MODE_SEMANTIC\x10\x03*|\n\x11RetrievalStrategy\x12\"\n\x1eRETRIEVAL_STRATEGY_UNSPECIFIED\x10\x00\x12\x1f\n\x1bRETRIEVAL_STRATEGY_STANDARD\x10\x01\x12\"\n\x1eRETRIEVAL_STRATEGY_PROPOSITION\x10\x02*\xd2\x01\n\x18PropositionFailurePolicy\x12*\n&PROPOSITION_FAILURE_POLICY_UNSPECIFIED\x10\x00\x12,\n(PROPOSITION_FAILURE_POLICY_FAIL_INDEXING\x10\x01\x12)\n%PROPOSITION_FAILURE_POLICY_SKIP_CHUNK\x10\x02\x12\x31\n-PROPOSITION_FAILURE_POLICY_EMBED_SOURCE_CHUNK\x10\x03*q\n\nAnswerMode\x12\x1b\n\x17\x41NSWER_MODE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41NSWER_MODE_LIGHT\x10\x01\x12\x18\n\x14\x41NSWER_MODE_VERIFIED\x10\x02\x12\x15\n\x11\x41NSWER_MODE_AUDIT\x10\x03*~\n\x0cProviderRole\x12\x1d\n\x19PROVIDER_ROLE_UNSPECIFIED\x10\x00\x12\x1b\n\x17PROVIDER_ROLE_EMBEDDING\x10\x01\x12\x18\n\x14PROVIDER_ROLE_ANSWER\x10\x02\x12\x18\n\x14PROVIDER_ROLE_RERANK\x10\x03*\xaf\x01\n\x0cProviderKind\x12\x1d\n\x19PROVIDER_KIND_UNSPECIFIED\x10\x00\x12\x1c\n\x18PROVIDER_KIND_LOCAL_ONNX\x10\x01\x12#\n\x1fPROVIDER_KIND_OPENAI_COMPATIBLE\x10\x02\x12\x18\n\x14PROVIDER_KIND_TRITON\x10\x03\x12#\n\x1fPROVIDER_KIND_COHERE_COMPATIBLE\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,18 +33,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_STATERULES_STATUSWORDSENTRY']._loaded_options = None
   _globals['_STATERULES_STATUSWORDSENTRY']._serialized_options = b'8\001'
-  _globals['_RETRIEVALMODE']._serialized_start=1519
-  _globals['_RETRIEVALMODE']._serialized_end=1650
-  _globals['_RETRIEVALSTRATEGY']._serialized_start=1652
-  _globals['_RETRIEVALSTRATEGY']._serialized_end=1776
-  _globals['_PROPOSITIONFAILUREPOLICY']._serialized_start=1779
-  _globals['_PROPOSITIONFAILUREPOLICY']._serialized_end=1989
-  _globals['_ANSWERMODE']._serialized_start=1991
-  _globals['_ANSWERMODE']._serialized_end=2104
-  _globals['_PROVIDERROLE']._serialized_start=2106
-  _globals['_PROVIDERROLE']._serialized_end=2232
-  _globals['_PROVIDERKIND']._serialized_start=2235
-  _globals['_PROVIDERKIND']._serialized_end=2410
+  _globals['_PROVIDER_HEADERSENTRY']._loaded_options = None
+  _globals['_PROVIDER_HEADERSENTRY']._serialized_options = b'8\001'
+  _globals['_RETRIEVALMODE']._serialized_start=1680
+  _globals['_RETRIEVALMODE']._serialized_end=1811
+  _globals['_RETRIEVALSTRATEGY']._serialized_start=1813
+  _globals['_RETRIEVALSTRATEGY']._serialized_end=1937
+  _globals['_PROPOSITIONFAILUREPOLICY']._serialized_start=1940
+  _globals['_PROPOSITIONFAILUREPOLICY']._serialized_end=2150
+  _globals['_ANSWERMODE']._serialized_start=2152
+  _globals['_ANSWERMODE']._serialized_end=2265
+  _globals['_PROVIDERROLE']._serialized_start=2267
+  _globals['_PROVIDERROLE']._serialized_end=2393
+  _globals['_PROVIDERKIND']._serialized_start=2396
+  _globals['_PROVIDERKIND']._serialized_end=2571
   _globals['_CRATESETTINGS']._serialized_start=60
   _globals['_CRATESETTINGS']._serialized_end=858
   _globals['_STATERULES']._serialized_start=861
@@ -54,7 +56,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STATEWINDOW']._serialized_start=1078
   _globals['_STATEWINDOW']._serialized_end=1169
   _globals['_PROVIDER']._serialized_start=1172
-  _globals['_PROVIDER']._serialized_end=1413
-  _globals['_CHUNKSETTINGS']._serialized_start=1415
-  _globals['_CHUNKSETTINGS']._serialized_end=1516
+  _globals['_PROVIDER']._serialized_end=1574
+  _globals['_PROVIDER_HEADERSENTRY']._serialized_start=1528
+  _globals['_PROVIDER_HEADERSENTRY']._serialized_end=1574
+  _globals['_CHUNKSETTINGS']._serialized_start=1576
+  _globals['_CHUNKSETTINGS']._serialized_end=1677
 # @@protoc_insertion_point(module_scope)

@@ -337,6 +337,26 @@ Global___StateWindow: _TypeAlias = StateWindow  # noqa: Y015
 class Provider(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class HeadersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     ROLE_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     ENABLED_FIELD_NUMBER: _builtins.int
@@ -346,6 +366,9 @@ class Provider(_message.Message):
     MAX_INPUT_CHARS_FIELD_NUMBER: _builtins.int
     TIMEOUT_S_FIELD_NUMBER: _builtins.int
     DIMENSION_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    MAX_OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    MAX_CONCURRENCY_FIELD_NUMBER: _builtins.int
     role: Global___ProviderRole.ValueType
     kind: Global___ProviderKind.ValueType
     enabled: _builtins.bool
@@ -361,6 +384,16 @@ class Provider(_message.Message):
     """Seconds; 0 means 30."""
     dimension: _builtins.int
     """Length of the vectors an embedding provider returns."""
+    max_output_tokens: _builtins.int
+    """Most tokens that an answer provider may write in one call; 0 means 2,048."""
+    max_concurrency: _builtins.int
+    """Calls to an answer provider side by side; 0 means 4."""
+    @_builtins.property
+    def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Headers that every call to an answer provider carries. A value that begins with "env:" or "file:" says where it is
+        read from, as a credential does; any other one is stored as it is, so it must hold no secret.
+        """
+
     def __init__(
         self,
         *,
@@ -373,10 +406,13 @@ class Provider(_message.Message):
         max_input_chars: _builtins.int = ...,
         timeout_s: _builtins.int = ...,
         dimension: _builtins.int = ...,
+        headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        max_output_tokens: _builtins.int = ...,
+        max_concurrency: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_url", b"base_url", "credential", b"credential", "dimension", b"dimension", "enabled", b"enabled", "kind", b"kind", "max_input_chars", b"max_input_chars", "model", b"model", "role", b"role", "timeout_s", b"timeout_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_url", b"base_url", "credential", b"credential", "dimension", b"dimension", "enabled", b"enabled", "headers", b"headers", "kind", b"kind", "max_concurrency", b"max_concurrency", "max_input_chars", b"max_input_chars", "max_output_tokens", b"max_output_tokens", "model", b"model", "role", b"role", "timeout_s", b"timeout_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -23,15 +23,26 @@ _sym_db = _symbol_database.Default()
 
 
 from affidavit.event.v1 import envelope_pb2 as affidavit_dot_event_dot_v1_dot_envelope__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n1affidavit/proposition/v1/proposition_events.proto\x12\x18\x61\x66\x66idavit.proposition.v1\x1a!affidavit/event/v1/envelope.proto\"\xb5\x01\n\x15PropositionsEvaluated\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x17\n\x0fsettings_digest\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\r\x12\x30\n\x0b\x65valuations\x18\x05 \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\x12\x16\n\x0e\x61\x63\x63\x65pted_count\x18\x06 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n1affidavit/proposition/v1/proposition_events.proto\x12\x18\x61\x66\x66idavit.proposition.v1\x1a!affidavit/event/v1/envelope.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8e\x03\n\x15PropositionsEvaluated\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x17\n\x0fsettings_digest\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\r\x12\x30\n\x0b\x65valuations\x18\x05 \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\x12\x16\n\x0e\x61\x63\x63\x65pted_count\x18\x06 \x01(\r\x12+\n\x06\x63hunks\x18\x07 \x01(\x0b\x32\x1b.affidavit.event.v1.PackRef\x12\x13\n\x0b\x63hunk_count\x18\x08 \x01(\r\x12&\n\x04\x66orm\x18\t \x01(\x0e\x32\x18.affidavit.event.v1.Form\x12\x16\n\x0erejected_count\x18\n \x01(\r\x12\x15\n\rskipped_count\x18\x0b \x01(\r\x12\x14\n\x0csource_count\x18\x0c \x01(\r\x12\x14\n\x0creused_count\x18\r \x01(\r\x12\x12\n\ncall_count\x18\x0e \x01(\r\"J\n\rEvaluationSet\x12\x39\n\x0b\x65valuations\x18\x01 \x03(\x0b\x32$.affidavit.proposition.v1.Evaluation\"\xb9\x03\n\nEvaluation\x12\x15\n\rchunk_ordinal\x18\x01 \x01(\r\x12\x13\n\x0b\x66ingerprint\x18\x02 \x01(\x0c\x12:\n\x06status\x18\x03 \x01(\x0e\x32*.affidavit.proposition.v1.EvaluationStatus\x12<\n\x07problem\x18\x04 \x01(\x0e\x32+.affidavit.proposition.v1.EvaluationProblem\x12\x13\n\x0b\x64iagnostics\x18\x05 \x01(\t\x12\x44\n\x0cpropositions\x18\x06 \x03(\x0b\x32..affidavit.proposition.v1.EvaluatedProposition\x12\x10\n\x08model_id\x18\x07 \x01(\t\x12\x16\n\x0eprompt_version\x18\x08 \x01(\t\x12\x13\n\x0bsource_hash\x18\t \x01(\x0c\x12\x1d\n\x15generation_request_id\x18\n \x01(\t\x12\x1a\n\x12grading_request_id\x18\x0b \x01(\t\x12\x30\n\x0c\x65valuated_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8f\x01\n\x14\x45valuatedProposition\x12\x0f\n\x07ordinal\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x10\n\x08\x66idelity\x18\x03 \x01(\r\x12\x0f\n\x07\x63larity\x18\x04 \x01(\r\x12\x14\n\x0c\x63ompleteness\x18\x05 \x01(\r\x12\r\n\x05\x66ocus\x18\x06 \x01(\r\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x07 \x01(\x08*\x93\x01\n\x10\x45valuationStatus\x12!\n\x1d\x45VALUATION_STATUS_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x45VALUATION_STATUS_EVALUATED\x10\x01\x12\x1d\n\x19\x45VALUATION_STATUS_SKIPPED\x10\x02\x12\x1c\n\x18\x45VALUATION_STATUS_SOURCE\x10\x03*\xb7\x02\n\x11\x45valuationProblem\x12\"\n\x1e\x45VALUATION_PROBLEM_UNSPECIFIED\x10\x00\x12%\n!EVALUATION_PROBLEM_PROVIDER_ERROR\x10\x01\x12 \n\x1c\x45VALUATION_PROBLEM_MALFORMED\x10\x02\x12 \n\x1c\x45VALUATION_PROBLEM_TRUNCATED\x10\x03\x12!\n\x1d\x45VALUATION_PROBLEM_MISMATCHED\x10\x04\x12%\n!EVALUATION_PROBLEM_MISSING_RATING\x10\x05\x12#\n\x1f\x45VALUATION_PROBLEM_OUT_OF_RANGE\x10\x06\x12$\n EVALUATION_PROBLEM_NONE_ACCEPTED\x10\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'affidavit.proposition.v1.proposition_events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PROPOSITIONSEVALUATED']._serialized_start=115
-  _globals['_PROPOSITIONSEVALUATED']._serialized_end=296
+  _globals['_EVALUATIONSTATUS']._serialized_start=1215
+  _globals['_EVALUATIONSTATUS']._serialized_end=1362
+  _globals['_EVALUATIONPROBLEM']._serialized_start=1365
+  _globals['_EVALUATIONPROBLEM']._serialized_end=1676
+  _globals['_PROPOSITIONSEVALUATED']._serialized_start=148
+  _globals['_PROPOSITIONSEVALUATED']._serialized_end=546
+  _globals['_EVALUATIONSET']._serialized_start=548
+  _globals['_EVALUATIONSET']._serialized_end=622
+  _globals['_EVALUATION']._serialized_start=625
+  _globals['_EVALUATION']._serialized_end=1066
+  _globals['_EVALUATEDPROPOSITION']._serialized_start=1069
+  _globals['_EVALUATEDPROPOSITION']._serialized_end=1212
 # @@protoc_insertion_point(module_scope)

@@ -4,8 +4,12 @@ isort:skip_file
 """
 
 from affidavit.event.v1 import envelope_pb2 as _envelope_pb2
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -16,6 +20,73 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _EvaluationStatus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EvaluationStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EvaluationStatus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EVALUATION_STATUS_UNSPECIFIED: _EvaluationStatus.ValueType  # 0
+    EVALUATION_STATUS_EVALUATED: _EvaluationStatus.ValueType  # 1
+    """Its accepted propositions are records."""
+    EVALUATION_STATUS_SKIPPED: _EvaluationStatus.ValueType  # 2
+    """It failed; the chunk has no record of its own."""
+    EVALUATION_STATUS_SOURCE: _EvaluationStatus.ValueType  # 3
+    """It failed; the chunk itself is the record."""
+
+class EvaluationStatus(_EvaluationStatus, metaclass=_EvaluationStatusEnumTypeWrapper): ...
+
+EVALUATION_STATUS_UNSPECIFIED: EvaluationStatus.ValueType  # 0
+EVALUATION_STATUS_EVALUATED: EvaluationStatus.ValueType  # 1
+"""Its accepted propositions are records."""
+EVALUATION_STATUS_SKIPPED: EvaluationStatus.ValueType  # 2
+"""It failed; the chunk has no record of its own."""
+EVALUATION_STATUS_SOURCE: EvaluationStatus.ValueType  # 3
+"""It failed; the chunk itself is the record."""
+Global___EvaluationStatus: _TypeAlias = EvaluationStatus  # noqa: Y015
+
+class _EvaluationProblem:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EvaluationProblemEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EvaluationProblem.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EVALUATION_PROBLEM_UNSPECIFIED: _EvaluationProblem.ValueType  # 0
+    EVALUATION_PROBLEM_PROVIDER_ERROR: _EvaluationProblem.ValueType  # 1
+    """The provider refused, answered with an error, or didn't answer in time."""
+    EVALUATION_PROBLEM_MALFORMED: _EvaluationProblem.ValueType  # 2
+    """The answer holds no complete JSON value of the agreed form."""
+    EVALUATION_PROBLEM_TRUNCATED: _EvaluationProblem.ValueType  # 3
+    """The answer ended at the limit of output tokens."""
+    EVALUATION_PROBLEM_MISMATCHED: _EvaluationProblem.ValueType  # 4
+    """Ordinals that were not asked about, or twice."""
+    EVALUATION_PROBLEM_MISSING_RATING: _EvaluationProblem.ValueType  # 5
+    """A proposition, or one of its four scores, has no rating."""
+    EVALUATION_PROBLEM_OUT_OF_RANGE: _EvaluationProblem.ValueType  # 6
+    """A score that is no integer from 1 to 10."""
+    EVALUATION_PROBLEM_NONE_ACCEPTED: _EvaluationProblem.ValueType  # 7
+    """The graded answer accepts none."""
+
+class EvaluationProblem(_EvaluationProblem, metaclass=_EvaluationProblemEnumTypeWrapper):
+    """Why a chunk's evaluation failed."""
+
+EVALUATION_PROBLEM_UNSPECIFIED: EvaluationProblem.ValueType  # 0
+EVALUATION_PROBLEM_PROVIDER_ERROR: EvaluationProblem.ValueType  # 1
+"""The provider refused, answered with an error, or didn't answer in time."""
+EVALUATION_PROBLEM_MALFORMED: EvaluationProblem.ValueType  # 2
+"""The answer holds no complete JSON value of the agreed form."""
+EVALUATION_PROBLEM_TRUNCATED: EvaluationProblem.ValueType  # 3
+"""The answer ended at the limit of output tokens."""
+EVALUATION_PROBLEM_MISMATCHED: EvaluationProblem.ValueType  # 4
+"""Ordinals that were not asked about, or twice."""
+EVALUATION_PROBLEM_MISSING_RATING: EvaluationProblem.ValueType  # 5
+"""A proposition, or one of its four scores, has no rating."""
+EVALUATION_PROBLEM_OUT_OF_RANGE: EvaluationProblem.ValueType  # 6
+"""A score that is no integer from 1 to 10."""
+EVALUATION_PROBLEM_NONE_ACCEPTED: EvaluationProblem.ValueType  # 7
+"""The graded answer accepts none."""
+Global___EvaluationProblem: _TypeAlias = EvaluationProblem  # noqa: Y015
 
 @_typing.final
 class PropositionsEvaluated(_message.Message):
@@ -29,13 +100,38 @@ class PropositionsEvaluated(_message.Message):
     GENERATION_FIELD_NUMBER: _builtins.int
     EVALUATIONS_FIELD_NUMBER: _builtins.int
     ACCEPTED_COUNT_FIELD_NUMBER: _builtins.int
+    CHUNKS_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    FORM_FIELD_NUMBER: _builtins.int
+    REJECTED_COUNT_FIELD_NUMBER: _builtins.int
+    SKIPPED_COUNT_FIELD_NUMBER: _builtins.int
+    SOURCE_COUNT_FIELD_NUMBER: _builtins.int
+    REUSED_COUNT_FIELD_NUMBER: _builtins.int
+    CALL_COUNT_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     revision: _builtins.int
     settings_digest: _builtins.str
     generation: _builtins.int
     accepted_count: _builtins.int
+    chunk_count: _builtins.int
+    form: _envelope_pb2.Form.ValueType
+    rejected_count: _builtins.int
+    skipped_count: _builtins.int
+    """Chunks that failed and are left out of chunk retrieval."""
+    source_count: _builtins.int
+    """Chunks that failed and stand for themselves."""
+    reused_count: _builtins.int
+    """Chunks whose evaluation was made before, for this document."""
+    call_count: _builtins.int
+    """Requests that were sent to the answer provider for this event."""
     @_builtins.property
-    def evaluations(self) -> _envelope_pb2.PackRef: ...
+    def evaluations(self) -> _envelope_pb2.PackRef:
+        """Parts: "evaluations" (EvaluationSet). Absent when there is no chunk."""
+
+    @_builtins.property
+    def chunks(self) -> _envelope_pb2.PackRef:
+        """Chunks pack that was evaluated; absent when there is no chunk."""
+
     def __init__(
         self,
         *,
@@ -45,11 +141,152 @@ class PropositionsEvaluated(_message.Message):
         generation: _builtins.int = ...,
         evaluations: _envelope_pb2.PackRef | None = ...,
         accepted_count: _builtins.int = ...,
+        chunks: _envelope_pb2.PackRef | None = ...,
+        chunk_count: _builtins.int = ...,
+        form: _envelope_pb2.Form.ValueType = ...,
+        rejected_count: _builtins.int = ...,
+        skipped_count: _builtins.int = ...,
+        source_count: _builtins.int = ...,
+        reused_count: _builtins.int = ...,
+        call_count: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["evaluations", b"evaluations"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "evaluations", b"evaluations"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_count", b"accepted_count", "document_id", b"document_id", "evaluations", b"evaluations", "generation", b"generation", "revision", b"revision", "settings_digest", b"settings_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_count", b"accepted_count", "call_count", b"call_count", "chunk_count", b"chunk_count", "chunks", b"chunks", "document_id", b"document_id", "evaluations", b"evaluations", "form", b"form", "generation", b"generation", "rejected_count", b"rejected_count", "reused_count", b"reused_count", "revision", b"revision", "settings_digest", b"settings_digest", "skipped_count", b"skipped_count", "source_count", b"source_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PropositionsEvaluated: _TypeAlias = PropositionsEvaluated  # noqa: Y015
+
+@_typing.final
+class EvaluationSet(_message.Message):
+    """---- Content of packs ----
+
+    Part "evaluations" of an evaluations pack.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVALUATIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def evaluations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Evaluation]:
+        """One per chunk, in the order of ordinals."""
+
+    def __init__(
+        self,
+        *,
+        evaluations: _abc.Iterable[Global___Evaluation] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["evaluations", b"evaluations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EvaluationSet: _TypeAlias = EvaluationSet  # noqa: Y015
+
+@_typing.final
+class Evaluation(_message.Message):
+    """What was found out about one chunk."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHUNK_ORDINAL_FIELD_NUMBER: _builtins.int
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    DIAGNOSTICS_FIELD_NUMBER: _builtins.int
+    PROPOSITIONS_FIELD_NUMBER: _builtins.int
+    MODEL_ID_FIELD_NUMBER: _builtins.int
+    PROMPT_VERSION_FIELD_NUMBER: _builtins.int
+    SOURCE_HASH_FIELD_NUMBER: _builtins.int
+    GENERATION_REQUEST_ID_FIELD_NUMBER: _builtins.int
+    GRADING_REQUEST_ID_FIELD_NUMBER: _builtins.int
+    EVALUATED_AT_FIELD_NUMBER: _builtins.int
+    chunk_ordinal: _builtins.int
+    fingerprint: _builtins.bytes
+    """BLAKE3 over what the evaluation depends on (source text, model, endpoint, prompt version), 32 bytes: what reuse is
+    keyed by. Empty for a failed one, which is never reused.
+    """
+    status: Global___EvaluationStatus.ValueType
+    problem: Global___EvaluationProblem.ValueType
+    diagnostics: _builtins.str
+    """What the problem is, without content."""
+    model_id: _builtins.str
+    prompt_version: _builtins.str
+    source_hash: _builtins.bytes
+    """BLAKE3 of the source text, 32 bytes."""
+    generation_request_id: _builtins.str
+    """As the provider tells them; empty where it doesn't."""
+    grading_request_id: _builtins.str
+    @_builtins.property
+    def propositions(self) -> _containers.RepeatedCompositeFieldContainer[Global___EvaluatedProposition]:
+        """By ordinal. For a failure those that were read before it, for NONE_ACCEPTED with their scores."""
+
+    @_builtins.property
+    def evaluated_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        chunk_ordinal: _builtins.int = ...,
+        fingerprint: _builtins.bytes = ...,
+        status: Global___EvaluationStatus.ValueType = ...,
+        problem: Global___EvaluationProblem.ValueType = ...,
+        diagnostics: _builtins.str = ...,
+        propositions: _abc.Iterable[Global___EvaluatedProposition] | None = ...,
+        model_id: _builtins.str = ...,
+        prompt_version: _builtins.str = ...,
+        source_hash: _builtins.bytes = ...,
+        generation_request_id: _builtins.str = ...,
+        grading_request_id: _builtins.str = ...,
+        evaluated_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["evaluated_at", b"evaluated_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_ordinal", b"chunk_ordinal", "diagnostics", b"diagnostics", "evaluated_at", b"evaluated_at", "fingerprint", b"fingerprint", "generation_request_id", b"generation_request_id", "grading_request_id", b"grading_request_id", "model_id", b"model_id", "problem", b"problem", "prompt_version", b"prompt_version", "propositions", b"propositions", "source_hash", b"source_hash", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Evaluation: _TypeAlias = Evaluation  # noqa: Y015
+
+@_typing.final
+class EvaluatedProposition(_message.Message):
+    """One statement and its four scores, each 1 to 10; 0 where it wasn't graded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORDINAL_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    FIDELITY_FIELD_NUMBER: _builtins.int
+    CLARITY_FIELD_NUMBER: _builtins.int
+    COMPLETENESS_FIELD_NUMBER: _builtins.int
+    FOCUS_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
+    ordinal: _builtins.int
+    """From 1 within its chunk."""
+    text: _builtins.str
+    fidelity: _builtins.int
+    clarity: _builtins.int
+    """Comprehensibility without further context."""
+    completeness: _builtins.int
+    focus: _builtins.int
+    accepted: _builtins.bool
+    """Every score is 8 or more."""
+    def __init__(
+        self,
+        *,
+        ordinal: _builtins.int = ...,
+        text: _builtins.str = ...,
+        fidelity: _builtins.int = ...,
+        clarity: _builtins.int = ...,
+        completeness: _builtins.int = ...,
+        focus: _builtins.int = ...,
+        accepted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "clarity", b"clarity", "completeness", b"completeness", "fidelity", b"fidelity", "focus", b"focus", "ordinal", b"ordinal", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EvaluatedProposition: _TypeAlias = EvaluatedProposition  # noqa: Y015

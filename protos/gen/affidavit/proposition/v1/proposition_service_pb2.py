@@ -22,21 +22,25 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from affidavit.proposition.v1 import proposition_events_pb2 as affidavit_dot_proposition_dot_v1_dot_proposition__events__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2affidavit/proposition/v1/proposition_service.proto\x12\x18\x61\x66\x66idavit.proposition.v1\"g\n\x17ListPropositionsRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\r\x12\x12\n\npage_token\x18\x04 \x01(\t\"\x9d\x01\n\x0bProposition\x12\x15\n\rchunk_ordinal\x18\x01 \x01(\r\x12\x0f\n\x07ordinal\x18\x02 \x01(\r\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x10\n\x08\x66idelity\x18\x04 \x01(\r\x12\x0f\n\x07\x63larity\x18\x05 \x01(\r\x12\x14\n\x0c\x63ompleteness\x18\x06 \x01(\r\x12\r\n\x05\x66ocus\x18\x07 \x01(\r\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x08 \x01(\x08\"p\n\x18ListPropositionsResponse\x12;\n\x0cpropositions\x18\x01 \x03(\x0b\x32%.affidavit.proposition.v1.Proposition\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\x8f\x01\n\x12PropositionService\x12y\n\x10ListPropositions\x12\x31.affidavit.proposition.v1.ListPropositionsRequest\x1a\x32.affidavit.proposition.v1.ListPropositionsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2affidavit/proposition/v1/proposition_service.proto\x12\x18\x61\x66\x66idavit.proposition.v1\x1a\x31\x61\x66\x66idavit/proposition/v1/proposition_events.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbb\x01\n\x17ListPropositionsRequest\x12\x10\n\x08\x63rate_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\r\x12\x12\n\npage_token\x18\x04 \x01(\t\x12\x10\n\x08revision\x18\x05 \x01(\r\x12\x1a\n\rchunk_ordinal\x18\x06 \x01(\rH\x00\x88\x01\x01\x12\x12\n\ngeneration\x18\x07 \x01(\rB\x10\n\x0e_chunk_ordinal\"\x9d\x01\n\x0bProposition\x12\x15\n\rchunk_ordinal\x18\x01 \x01(\r\x12\x0f\n\x07ordinal\x18\x02 \x01(\r\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x10\n\x08\x66idelity\x18\x04 \x01(\r\x12\x0f\n\x07\x63larity\x18\x05 \x01(\r\x12\x14\n\x0c\x63ompleteness\x18\x06 \x01(\r\x12\r\n\x05\x66ocus\x18\x07 \x01(\r\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x08 \x01(\x08\"\xce\x02\n\x0f\x43hunkEvaluation\x12\x15\n\rchunk_ordinal\x18\x01 \x01(\r\x12:\n\x06status\x18\x02 \x01(\x0e\x32*.affidavit.proposition.v1.EvaluationStatus\x12<\n\x07problem\x18\x03 \x01(\x0e\x32+.affidavit.proposition.v1.EvaluationProblem\x12\x13\n\x0b\x64iagnostics\x18\x04 \x01(\t\x12\x10\n\x08model_id\x18\x05 \x01(\t\x12\x16\n\x0eprompt_version\x18\x06 \x01(\t\x12\x1d\n\x15generation_request_id\x18\x07 \x01(\t\x12\x1a\n\x12grading_request_id\x18\x08 \x01(\t\x12\x30\n\x0c\x65valuated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x9b\x02\n\x18ListPropositionsResponse\x12;\n\x0cpropositions\x18\x01 \x03(\x0b\x32%.affidavit.proposition.v1.Proposition\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12>\n\x0b\x65valuations\x18\x03 \x03(\x0b\x32).affidavit.proposition.v1.ChunkEvaluation\x12\x10\n\x08revision\x18\x04 \x01(\r\x12\x12\n\ngeneration\x18\x05 \x01(\r\x12\x13\n\x0b\x63hunk_count\x18\x06 \x01(\r\x12\x16\n\x0e\x61\x63\x63\x65pted_count\x18\x07 \x01(\r\x12\x16\n\x0erejected_count\x18\x08 \x01(\r2\x8f\x01\n\x12PropositionService\x12y\n\x10ListPropositions\x12\x31.affidavit.proposition.v1.ListPropositionsRequest\x1a\x32.affidavit.proposition.v1.ListPropositionsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'affidavit.proposition.v1.proposition_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LISTPROPOSITIONSREQUEST']._serialized_start=80
-  _globals['_LISTPROPOSITIONSREQUEST']._serialized_end=183
-  _globals['_PROPOSITION']._serialized_start=186
-  _globals['_PROPOSITION']._serialized_end=343
-  _globals['_LISTPROPOSITIONSRESPONSE']._serialized_start=345
-  _globals['_LISTPROPOSITIONSRESPONSE']._serialized_end=457
-  _globals['_PROPOSITIONSERVICE']._serialized_start=460
-  _globals['_PROPOSITIONSERVICE']._serialized_end=603
+  _globals['_LISTPROPOSITIONSREQUEST']._serialized_start=165
+  _globals['_LISTPROPOSITIONSREQUEST']._serialized_end=352
+  _globals['_PROPOSITION']._serialized_start=355
+  _globals['_PROPOSITION']._serialized_end=512
+  _globals['_CHUNKEVALUATION']._serialized_start=515
+  _globals['_CHUNKEVALUATION']._serialized_end=849
+  _globals['_LISTPROPOSITIONSRESPONSE']._serialized_start=852
+  _globals['_LISTPROPOSITIONSRESPONSE']._serialized_end=1135
+  _globals['_PROPOSITIONSERVICE']._serialized_start=1138
+  _globals['_PROPOSITIONSERVICE']._serialized_end=1281
 # @@protoc_insertion_point(module_scope)

@@ -3,9 +3,11 @@
 isort:skip_file
 """
 
+from affidavit.proposition.v1 import proposition_events_pb2 as _proposition_events_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 import builtins as _builtins
 import sys
@@ -26,10 +28,20 @@ class ListPropositionsRequest(_message.Message):
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    CHUNK_ORDINAL_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     crate_id: _builtins.str
     document_id: _builtins.str
     page_size: _builtins.int
+    """Chunks, 1 to 200; 0 means 50."""
     page_token: _builtins.str
+    revision: _builtins.int
+    """0: the newest one that was evaluated."""
+    chunk_ordinal: _builtins.int
+    """Only this chunk; absent: all."""
+    generation: _builtins.int
+    """0: the newest one that evaluated the revision."""
     def __init__(
         self,
         *,
@@ -37,12 +49,17 @@ class ListPropositionsRequest(_message.Message):
         document_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        revision: _builtins.int = ...,
+        chunk_ordinal: _builtins.int | None = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chunk_ordinal", b"_chunk_ordinal", "chunk_ordinal", b"chunk_ordinal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["crate_id", b"crate_id", "document_id", b"document_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_ordinal", b"_chunk_ordinal", "chunk_ordinal", b"chunk_ordinal", "crate_id", b"crate_id", "document_id", b"document_id", "generation", b"generation", "page_size", b"page_size", "page_token", b"page_token", "revision", b"revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__chunk_ordinal: _TypeAlias = _typing.Literal["chunk_ordinal"]  # noqa: Y015
+    _WhichOneofArgType__chunk_ordinal: _TypeAlias = _typing.Literal["_chunk_ordinal", b"_chunk_ordinal"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__chunk_ordinal) -> _WhichOneofReturnType__chunk_ordinal | None: ...
 
 Global___ListPropositionsRequest: _TypeAlias = ListPropositionsRequest  # noqa: Y015
 
@@ -60,12 +77,16 @@ class Proposition(_message.Message):
     ACCEPTED_FIELD_NUMBER: _builtins.int
     chunk_ordinal: _builtins.int
     ordinal: _builtins.int
+    """From 1 within its chunk."""
     text: _builtins.str
     fidelity: _builtins.int
+    """Scores, 1 to 10; 0 where it wasn't graded."""
     clarity: _builtins.int
+    """Comprehensibility without further context."""
     completeness: _builtins.int
     focus: _builtins.int
     accepted: _builtins.bool
+    """Every score is 8 or more."""
     def __init__(
         self,
         *,
@@ -87,23 +108,94 @@ class Proposition(_message.Message):
 Global___Proposition: _TypeAlias = Proposition  # noqa: Y015
 
 @_typing.final
+class ChunkEvaluation(_message.Message):
+    """What became of one chunk."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHUNK_ORDINAL_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    DIAGNOSTICS_FIELD_NUMBER: _builtins.int
+    MODEL_ID_FIELD_NUMBER: _builtins.int
+    PROMPT_VERSION_FIELD_NUMBER: _builtins.int
+    GENERATION_REQUEST_ID_FIELD_NUMBER: _builtins.int
+    GRADING_REQUEST_ID_FIELD_NUMBER: _builtins.int
+    EVALUATED_AT_FIELD_NUMBER: _builtins.int
+    chunk_ordinal: _builtins.int
+    status: _proposition_events_pb2.EvaluationStatus.ValueType
+    problem: _proposition_events_pb2.EvaluationProblem.ValueType
+    diagnostics: _builtins.str
+    """What the problem is, without content."""
+    model_id: _builtins.str
+    prompt_version: _builtins.str
+    generation_request_id: _builtins.str
+    grading_request_id: _builtins.str
+    @_builtins.property
+    def evaluated_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        chunk_ordinal: _builtins.int = ...,
+        status: _proposition_events_pb2.EvaluationStatus.ValueType = ...,
+        problem: _proposition_events_pb2.EvaluationProblem.ValueType = ...,
+        diagnostics: _builtins.str = ...,
+        model_id: _builtins.str = ...,
+        prompt_version: _builtins.str = ...,
+        generation_request_id: _builtins.str = ...,
+        grading_request_id: _builtins.str = ...,
+        evaluated_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["evaluated_at", b"evaluated_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_ordinal", b"chunk_ordinal", "diagnostics", b"diagnostics", "evaluated_at", b"evaluated_at", "generation_request_id", b"generation_request_id", "grading_request_id", b"grading_request_id", "model_id", b"model_id", "problem", b"problem", "prompt_version", b"prompt_version", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChunkEvaluation: _TypeAlias = ChunkEvaluation  # noqa: Y015
+
+@_typing.final
 class ListPropositionsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PROPOSITIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    EVALUATIONS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    ACCEPTED_COUNT_FIELD_NUMBER: _builtins.int
+    REJECTED_COUNT_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
+    revision: _builtins.int
+    generation: _builtins.int
+    chunk_count: _builtins.int
+    """Of the whole revision."""
+    accepted_count: _builtins.int
+    rejected_count: _builtins.int
     @_builtins.property
-    def propositions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Proposition]: ...
+    def propositions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Proposition]:
+        """By chunk and ordinal."""
+
+    @_builtins.property
+    def evaluations(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChunkEvaluation]:
+        """The chunks of the page."""
+
     def __init__(
         self,
         *,
         propositions: _abc.Iterable[Global___Proposition] | None = ...,
         next_page_token: _builtins.str = ...,
+        evaluations: _abc.Iterable[Global___ChunkEvaluation] | None = ...,
+        revision: _builtins.int = ...,
+        generation: _builtins.int = ...,
+        chunk_count: _builtins.int = ...,
+        accepted_count: _builtins.int = ...,
+        rejected_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "propositions", b"propositions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_count", b"accepted_count", "chunk_count", b"chunk_count", "evaluations", b"evaluations", "generation", b"generation", "next_page_token", b"next_page_token", "propositions", b"propositions", "rejected_count", b"rejected_count", "revision", b"revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
