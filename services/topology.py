@@ -12,6 +12,8 @@ KNOWLEDGE = "KNOWLEDGE"
 SIGNALS = "SIGNALS"
 SUBJECT_ROOTS = {KNOWLEDGE: "affidavit.k", SIGNALS: "affidavit.s"}
 SUBMIT_SUBJECT = "affidavit.submit"
+# Of the prompts that make propositions; a generation fixes it.
+PROMPT_VERSION = "1"
 # How far long tasks are; outside of both streams, so that nothing of it is kept.
 PROGRESS_SUBJECT = "affidavit.progress"
 
@@ -134,7 +136,7 @@ ROLES: tuple[Role, ...] = (
     ),
     Role(
         "embedder",
-        ("DocumentChunked", "DocumentErased", "TaskRetried"),
+        ("DocumentChunked", "PropositionsEvaluated", "DocumentErased", "TaskRetried"),
         ("affidavit.embedder.v1.EmbedderService",),
         "nothing",
     ),

@@ -12,6 +12,7 @@ from affidavit.event.v1 import envelope_pb2
 from affidavit.index.v1 import index_events_pb2 as index_pb
 from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
 from affidavit.ingest.v1 import settings_pb2 as settings_pb
+from affidavit.proposition.v1 import proposition_events_pb2 as proposition_pb
 from google.protobuf.message import DecodeError, Message
 
 from services.embedder.domain import vectors as layout
@@ -22,6 +23,7 @@ from services.embedder.domain.texts import ChunkText
 HEADER_PART = "vectors"
 FLOATS_PART = "float32"
 CHUNKS_PART = "chunks"
+EVALUATIONS_PART = "evaluations"
 _KEY_BYTES = 32
 _KINDS = {
     settings_pb.PROVIDER_KIND_LOCAL_ONNX: ProviderKind.LOCAL,
@@ -35,7 +37,7 @@ _PURPOSES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunked:
-    """What a DocumentChunked says.
+    """What a DocumentChunked says, or a PropositionsEvaluated about the same chunks.
 
     Attributes:
         document_id: Document.
@@ -44,6 +46,9 @@ class Chunked:
         chunks: Where they lie; None when there is none.
         chunk_count: How many.
         form: Passed on as it is.
+        evaluations: Where the propositions lie; None when there is none, or none are asked for.
+        accepted_count: Accepted propositions.
+        evaluated_for: Generation that the propositions are for; 0: they weren't looked for.
     """
 
     document_id: str
@@ -52,6 +57,9 @@ class Chunked:
     chunks: PackAt | None
     chunk_count: int
     form: int
+    evaluations: PackAt | None = None
+    accepted_count: int = 0
+    evaluated_for: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,7 @@ def fact(message: Message) -> Chunked | Erased:
     """Read the event of a step.
 
     Args:
-        message: DocumentChunked or DocumentErased.
+        message: DocumentChunked, PropositionsEvaluated or DocumentErased.
 
     Returns:
         What it says.
@@ -107,6 +115,18 @@ def fact(message: Message) -> Chunked | Erased:
             chunks=_at(message.revision, message.chunks) if message.HasField("chunks") else None,
             chunk_count=message.chunk_count,
             form=message.form,
+        )
+    if isinstance(message, proposition_pb.PropositionsEvaluated):
+        return Chunked(
+            document_id=message.document_id,
+            revision=message.revision,
+            settings_digest=message.settings_digest,
+            chunks=_at(message.revision, message.chunks) if message.HasField("chunks") else None,
+            chunk_count=message.chunk_count,
+            form=message.form,
+            evaluations=_at(message.revision, message.evaluations) if message.HasField("evaluations") else None,
+            accepted_count=message.accepted_count,
+            evaluated_for=message.generation,
         )
     if isinstance(message, ingest_pb.DocumentErased):
         return Erased(document_id=message.document_id, revision=message.revision)
@@ -143,6 +163,29 @@ def chunk_texts(parts: Mapping[str, bytes]) -> tuple[str, tuple[ChunkText, ...]]
     if [chunk.ordinal for chunk in message.chunks] != list(range(len(message.chunks))):
         raise ValueError("the chunks are not numbered 0, 1, 2 ...")
     return message.title, tuple(ChunkText(chunk.text, tuple(chunk.heading_path)) for chunk in message.chunks)
+
+
+def accepted_texts(parts: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Read the accepted propositions of an evaluations pack.
+
+    Args:
+        parts: Its parts.
+
+    Returns:
+        Their texts, by chunk and ordinal.
+
+    Raises:
+        ValueError: When the part is missing or unreadable.
+    """
+    message = proposition_pb.EvaluationSet()
+    _parse(message, parts, EVALUATIONS_PART)
+    return tuple(
+        proposition.text
+        for evaluation in message.evaluations
+        if evaluation.status == proposition_pb.EVALUATION_STATUS_EVALUATED
+        for proposition in evaluation.propositions
+        if proposition.accepted
+    )
 
 
 def vector_parts(vector_set: VectorSet) -> dict[str, bytes]:
@@ -193,13 +236,15 @@ def records_embedded(value: Embedded) -> events_pb.RecordsEmbedded:
         generation=value.generation,
         chunks=_ref(chunked.chunks),
         vectors=_ref(value.vectors),
-        record_count=chunked.chunk_count,
+        record_count=chunked.chunk_count + chunked.accepted_count,
         model_id=value.model_id,
         dimension=value.dimension,
         form=envelope_pb2.Form.ValueType(chunked.form),
         windowed_count=value.windowed,
         computed_count=value.computed,
         earlier=[events_pb.EarlierVectors(revision=at.revision, vectors=_ref(at)) for at in value.earlier],
+        evaluations=_ref(chunked.evaluations),
+        chunk_count=chunked.chunk_count if chunked.evaluated_for else 0,
     )
 
 

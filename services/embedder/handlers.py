@@ -1,4 +1,4 @@
-"""Edge 1: DocumentChunked in, RecordsEmbedded out; DocumentErased deletes what this service holds."""
+"""Edge 1: DocumentChunked or PropositionsEvaluated in, RecordsEmbedded out; DocumentErased deletes what is held here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from services.embedder import codec, metrics
 from services.embedder.codec import Chunked, Embedded, Erased
 from services.embedder.domain.models import Purpose
 from services.embedder.domain.reuse import PackAt, VectorSet, assemble, earlier_sets, missing
-from services.embedder.domain.texts import EmbeddedText, embedded_texts, text_key
+from services.embedder.domain.texts import EmbeddedText, embedded_texts, statement_texts, text_key
 from services.embedder.domain.vectors import Vectors
 from services.embedder.models import BoundModel, CrateModels
 from services.embedder.ports import EmbeddingModel, VectorCache
@@ -26,11 +26,12 @@ from services.kernel.packs import PackStore
 from services.kernel.progress import Progress, telling
 from services.topology import KNOWLEDGE
 
-EVENTS = ("DocumentChunked", "DocumentErased")
+EVENTS = ("DocumentChunked", "PropositionsEvaluated", "DocumentErased")
 VECTORS = "vectors"
 # Packs of a long document that isn't finished: a step of their own, so that they go without the finished one.
 PARTIAL = "vectors-partial"
 CHUNKS = "chunks"
+PROPOSITIONS = "propositions"
 _FEW_ROWS = 64
 _FEW_BYTES = 4_096
 _log = logging.getLogger("affidavit.embedder")
@@ -82,7 +83,7 @@ class DocumentEmbedder:
         """Handle one event.
 
         Args:
-            event: A DocumentChunked or a DocumentErased.
+            event: A DocumentChunked, a PropositionsEvaluated or a DocumentErased.
 
         Raises:
             Unavailable: When the crate has no generation yet, or model, log or packs don't answer.
@@ -101,7 +102,7 @@ class DocumentEmbedder:
             if not await erased_since(self._bus, event):
                 raise
             done = False
-        if done and fact.chunk_count > self._partial_texts:
+        if done and fact.chunk_count + fact.accepted_count > self._partial_texts:
             await self._packs.erase(_prefix(event.crate, fact.document_id, fact.revision, PARTIAL))
         if not done:
             _log.info("document %s was erased before revision %s was embedded", fact.document_id, fact.revision)
@@ -122,6 +123,9 @@ class DocumentEmbedder:
         if event.repeated and await self._stands(event, chunked):
             return True
         bound = await self._models.bound(event.crate)
+        if chunked.evaluated_for != (bound.generation.number if bound.generation.has_propositions else 0):
+            # Chunks whose propositions are still to come, or propositions that this generation has no records of.
+            return True
         key = ":".join(
             (
                 chunked.document_id,
@@ -225,16 +229,23 @@ class DocumentEmbedder:
     ) -> tuple[tuple[EmbeddedText, ...], tuple[bytes, ...]]:
         prefix = _prefix(crate_id, chunked.document_id, chunked.revision, CHUNKS)
         parts = await self._packs.read(prefix, chunks.pack_id)
+        evaluated: Mapping[str, bytes] = {}
+        if chunked.evaluations is not None:
+            prefix = _prefix(crate_id, chunked.document_id, chunked.revision, PROPOSITIONS)
+            evaluated = await self._packs.read(prefix, chunked.evaluations.pack_id)
 
         def prepare() -> tuple[tuple[EmbeddedText, ...], tuple[bytes, ...]]:
             title, found = codec.chunk_texts(parts)
             if len(found) != chunked.chunk_count:
                 raise ValueError(f"{chunked.chunk_count} chunks were announced, {len(found)} are there")
-            texts = embedded_texts(title, found, model.fits)
+            statements = codec.accepted_texts(evaluated) if evaluated else ()
+            if len(statements) != chunked.accepted_count:
+                raise ValueError(f"{chunked.accepted_count} propositions were announced, {len(statements)} are there")
+            texts = embedded_texts(title, found, model.fits) + statement_texts(statements, model.fits)
             return texts, tuple(text_key(model.model_id, text.text) for text in texts)
 
         try:
-            return await _apart(prepare, small=sum(map(len, parts.values())) <= _FEW_BYTES)
+            return await _apart(prepare, small=sum(map(len, (*parts.values(), *evaluated.values()))) <= _FEW_BYTES)
         except ValueError as error:
             raise Corrupt(
                 f"the chunks of revision {chunked.revision} of document {chunked.document_id} can't be used: {error}; "

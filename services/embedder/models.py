@@ -16,7 +16,6 @@ from services.kernel.errors import NotAvailableYet, NotFound, Rejected, Unavaila
 _log = logging.getLogger("affidavit.embedder")
 GENERATIONS = "generations"
 CRATE = "crate"
-_STANDARD = "standard"
 # Spares a busy ingest two questions to the log for each document.
 _FRESH_S = 1.0
 
@@ -124,11 +123,6 @@ class CrateModels:
         if event is None:
             raise Unavailable(f"crate {crate_id} has no generation yet: the index starts one, wait a moment")
         generation = codec.generation(event.message)
-        if generation.retrieval_strategy not in ("", _STANDARD):
-            raise NotAvailableYet(
-                f"generation {generation.number} of crate {crate_id} uses strategy {generation.retrieval_strategy}, "
-                "which is not available yet: use standard"
-            )
         scheduler = await self.configured(crate_id)
         model = scheduler.model
         problem = mismatch(generation, model.model_id, model.dimension)

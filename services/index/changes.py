@@ -64,7 +64,7 @@ def lane_changes(
         stored = [fact for fact in made.stored if fact.generation == number]
         mine = {(fact.document_id, fact.revision) for fact in stored}
         # A revision that was cut anew may have no chunk left.
-        empty = [(fact.document_id, fact.revision) for fact in stored if not fact.record_count]
+        empty = [(fact.document_id, fact.revision) for fact in stored if not fact.chunk_count]
         gone = [*((document_id, EVERY_REVISION) for document_id, _ in made.erased), *empty]
         again = [each for each in moved if each.shown.fact.generation == number]
         keyword = (

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from services import topology
 from services.index.changes import LaneChanges, Moved, lane_changes
 from services.index.codec import facts as codec
 from services.index.domain.content import CrateRows
@@ -78,13 +79,14 @@ class GenerationStarter:
         known = codec.fact(last.message, last.position, last.time) if last else None
         if known is None:
             model = await self._models.embedding_model(event.crate)
+            strategy = codec.retrieval_strategy(event.message) or _STANDARD
             start = GenerationStart(
                 generation=FIRST_GENERATION,
                 model_id=model.model_id,
                 dimension=model.dimension,
                 model_fingerprint=model.fingerprint,
-                retrieval_strategy=codec.retrieval_strategy(event.message) or _STANDARD,
-                prompt_version="",
+                retrieval_strategy=strategy,
+                prompt_version="" if strategy == _STANDARD else topology.PROMPT_VERSION,
                 started_at=event.time,
                 position=0,
             )
@@ -250,7 +252,7 @@ class LaneProjection:
             force = counted.mine.get(key) or replace(counted.others[key], current=shown.force.current)
             if again or force != shown.force:
                 after = replace(shown, force=force)
-                has_chunks = bool(shown.fact.record_count)
+                has_chunks = bool(shown.fact.chunk_count)
                 records = await keyword_records(self._tables, crate_id, after) if has_chunks else None
                 moved.append(Moved(shown=after, keyword=records))
         return moved
@@ -326,7 +328,7 @@ def _misfit(fact: Embedded, generation: Generation | None) -> str:
     if generation is None:
         return f"{name} was embedded for generation {fact.generation}, which doesn't exist: ingest the document again"
     start = generation.start
-    if fact.record_count and (fact.model_id, fact.dimension) != (start.model_id, start.dimension):
+    if fact.chunk_count and (fact.model_id, fact.dimension) != (start.model_id, start.dimension):
         return (
             f"{name} has vectors of {fact.model_id} with {fact.dimension} dimensions, but generation {start.generation} "
             f"is built on {start.model_id} with {start.dimension}: restore that embedding provider and ingest again"

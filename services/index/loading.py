@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from services.index.codec import packs as codec
 from services.index.domain import build
-from services.index.domain.content import ChunkContent, Description, RevisionContent, ShownRevision
+from services.index.domain.content import ChunkContent, Description, Evaluated, RevisionContent, ShownRevision
 from services.index.domain.documents import Embedded, Plan
 from services.index.domain.force import Force
 from services.index.domain.records import KeywordChange, RevisionKey, VectorChange
@@ -22,6 +22,7 @@ from services.kernel.packs import PackStore
 _READS = 32
 _CHUNKS_STEP = "chunks"
 _VECTORS_STEP = "vectors"
+_PROPOSITIONS_STEP = "propositions"
 _ADVICE = "ingest the document again"
 
 
@@ -33,13 +34,15 @@ class Content:
         fact: What named the packs.
         description: What is told about the original; empty without chunks.
         chunks: In order.
-        vectors: float32[n, d], one per chunk; None without chunks.
+        vectors: float32[n, d], one per chunk, then one per proposition; None without chunks.
+        evaluated: What stands for the chunks; None: they do.
     """
 
     fact: Embedded
     description: Description = field(default_factory=Description)
     chunks: tuple[ChunkContent, ...] = ()
     vectors: NDArray[np.float32] | None = None
+    evaluated: Evaluated | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class _Packed:
     fact: Embedded
     chunks: Mapping[str, bytes]
     vectors: Mapping[str, bytes]
+    evaluations: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -108,20 +112,28 @@ class Loader:
             NotFound: When its pack is gone.
             Corrupt: When its pack isn't what was written.
         """
+        fact = shown.fact
         async with self._reads:
-            parts = await self._packs.read(_prefix(crate_id, shown.fact, _VECTORS_STEP), shown.fact.vectors_pack)
-        return await asyncio.to_thread(_vector_change, shown, parts)
+            parts = await self._packs.read(_prefix(crate_id, fact, _VECTORS_STEP), fact.vectors_pack)
+            evaluations = await self._evaluations(crate_id, fact)
+        return await asyncio.to_thread(_vector_change, shown, parts, evaluations)
+
+    async def _evaluations(self, crate_id: str, fact: Embedded) -> Mapping[str, bytes]:
+        if not fact.evaluations_pack:
+            return {}
+        return await self._packs.read(_prefix(crate_id, fact, _PROPOSITIONS_STEP), fact.evaluations_pack)
 
     async def _read(self, crate_id: str, fact: Embedded) -> _Packed | tuple[Embedded, Failure]:
-        if not fact.record_count:
+        if not fact.chunk_count:
             return _Packed(fact, {}, {})
         try:
             async with self._reads:
                 chunks = await self._packs.read(_prefix(crate_id, fact, _CHUNKS_STEP), fact.chunks_pack)
                 vectors = await self._packs.read(_prefix(crate_id, fact, _VECTORS_STEP), fact.vectors_pack)
+                evaluations = await self._evaluations(crate_id, fact)
         except (NotFound, Corrupt) as error:
             return fact, error
-        return _Packed(fact, chunks, vectors)
+        return _Packed(fact, chunks, vectors, evaluations)
 
 
 async def assemble(found: Sequence[Content], forces: Mapping[RevisionKey, Force]) -> Loaded:
@@ -151,13 +163,15 @@ async def keyword_records(tables: Tables, crate_id: str, shown: ShownRevision) -
     Raises:
         Unavailable: When the tables don't answer.
     """
-    rows = await tables.chunks_of(crate_id, shown.fact.document_id, shown.fact.revision)
-    return await asyncio.to_thread(_keyword_change, shown, rows)
+    fact = shown.fact
+    rows = await tables.chunks_of(crate_id, fact.document_id, fact.revision)
+    evaluated = await tables.evaluated(crate_id, fact.document_id, fact.revision) if fact.evaluations_pack else None
+    return await asyncio.to_thread(_keyword_change, shown, rows, evaluated)
 
 
-def _keyword_change(shown: ShownRevision, rows: Sequence[bytes]) -> KeywordChange:
+def _keyword_change(shown: ShownRevision, rows: Sequence[bytes], evaluated: Evaluated | None) -> KeywordChange:
     chunks = [codec.chunk_content(row) for row in rows]
-    return build.keyword_change(shown.fact, shown.description, chunks, shown.force)
+    return build.keyword_records(shown.fact, shown.description, chunks, shown.force).change(evaluated)
 
 
 def _prefix(crate_id: str, fact: Embedded, step: str) -> str:
@@ -168,7 +182,7 @@ def _taken_apart(read: _Packed | tuple[Embedded, Failure]) -> Content | tuple[Em
     if not isinstance(read, _Packed):
         return read
     try:
-        return _content(read) if read.fact.record_count else Content(read.fact)
+        return _content(read) if read.fact.chunk_count else Content(read.fact)
     except Corrupt as error:
         return read.fact, error
 
@@ -179,11 +193,11 @@ def _content(read: _Packed) -> Content:
         description, chunks = codec.description_and_chunks(read.chunks.get(codec.CHUNKS_PART, b""))
     except ValueError as error:
         raise _corrupt(fact, _CHUNKS_STEP, error) from error
-    if len(chunks) != fact.record_count:
+    if len(chunks) != fact.chunk_count:
         raise Corrupt(
-            f"{_name(fact)} has {fact.record_count} vectors but its chunks pack holds {len(chunks)} chunks: {_ADVICE}"
+            f"{_name(fact)} has {fact.chunk_count} vectors but its chunks pack holds {len(chunks)} chunks: {_ADVICE}"
         )
-    return Content(fact, description, chunks, _vectors(fact, read.vectors))
+    return Content(fact, description, chunks, _vectors(fact, read.vectors), _evaluated(fact, read.evaluations))
 
 
 def _assemble(found: Sequence[Content], forces: Mapping[RevisionKey, Force]) -> Loaded:
@@ -194,19 +208,31 @@ def _assemble(found: Sequence[Content], forces: Mapping[RevisionKey, Force]) -> 
         if each.vectors is None:
             loaded.contents[key] = RevisionContent(description=each.description, chunks=())
             continue
-        keyword = build.keyword_change(fact, each.description, each.chunks, forces[key])
-        loaded.keyword.append(keyword)
-        loaded.vector.append(build.vector_change(fact, each.description, each.vectors, forces[key]))
+        records = build.keyword_records(fact, each.description, each.chunks, forces[key])
+        loaded.keyword.append(records.change(each.evaluated))
+        loaded.vector.append(build.vector_change(fact, each.description, each.vectors, forces[key], each.evaluated))
         loaded.contents[key] = RevisionContent(
             description=each.description,
             chunks=tuple(chunk.encoded for chunk in each.chunks),
-            terms=tuple(build.distinct_terms(record) for record in keyword.records[:-1]),
+            terms=tuple(build.distinct_terms(record) for record in records.chunks),
+            evaluated=each.evaluated,
         )
     return loaded
 
 
-def _vector_change(shown: ShownRevision, parts: Mapping[str, bytes]) -> VectorChange:
-    return build.vector_change(shown.fact, shown.description, _vectors(shown.fact, parts), shown.force)
+def _vector_change(shown: ShownRevision, parts: Mapping[str, bytes], evaluations: Mapping[str, bytes]) -> VectorChange:
+    fact = shown.fact
+    evaluated = _evaluated(fact, evaluations)
+    return build.vector_change(fact, shown.description, _vectors(fact, parts), shown.force, evaluated)
+
+
+def _evaluated(fact: Embedded, parts: Mapping[str, bytes]) -> Evaluated | None:
+    if not fact.evaluations_pack:
+        return None
+    try:
+        return codec.evaluated(parts, fact)
+    except ValueError as error:
+        raise _corrupt(fact, _PROPOSITIONS_STEP, error) from error
 
 
 def _vectors(fact: Embedded, parts: Mapping[str, bytes]) -> NDArray[np.float32]:

@@ -20,6 +20,7 @@ from services.index.domain.content import (
     ChunkKey,
     CrateRows,
     Differences,
+    Evaluated,
     Fetched,
     KnownRevision,
     RecordCounts,
@@ -237,6 +238,9 @@ class Tables(Protocol):
 
     async def chunks_of(self, crate_id: str, document_id: str, revision: int) -> tuple[bytes, ...]:
         """All stored chunks of a revision in order, as their contract encodes them."""
+
+    async def evaluated(self, crate_id: str, document_id: str, revision: int) -> Evaluated:
+        """What stands for the chunks of a stored revision with propositions."""
 
     async def record_counts(self, crate_id: str) -> RecordCounts:
         """Records of a crate's current revisions."""

@@ -166,9 +166,9 @@ def _parts(found: Sequence[ShownRevision], most_records: int) -> list[list[Shown
     parts: list[list[ShownRevision]] = [[]]
     records = 0
     for shown in found:
-        if parts[-1] and records + shown.fact.record_count > most_records:
+        if parts[-1] and records + shown.fact.row_count > most_records:
             parts.append([])
             records = 0
         parts[-1].append(shown)
-        records += shown.fact.record_count
+        records += shown.fact.row_count
     return parts

@@ -17,7 +17,7 @@ from services.index.domain import generations, requests
 from services.index.domain.analysis import analyse_query
 from services.index.domain.generations import Generation
 from services.index.domain.living.changes import from_instant
-from services.index.domain.records import LaneFilter, LaneHit, Reach, RevisionKey, TermStatistics, Within
+from services.index.domain.records import LaneFilter, LaneHit, Reach, RevisionKey, TermStatistics, Within, strongest
 from services.index.gate import Gate
 from services.index.ports import ChunkReader, KeywordLanes, PastForces, VectorLanes
 from services.index.remembered import RememberedRows
@@ -29,6 +29,9 @@ from services.kernel.scrub import Scrubber
 _LOOKS = 4
 _SETTLE_S = 0.25
 _WIDEST = 2 * requests.MAX_LIMIT
+# A chunk may have many records: where they leave no room for other chunks, lanes are asked for more.
+_DEEPER = 4
+_DEEPEST = 64 * requests.MAX_LIMIT
 
 Call = grpc.aio.ServicerContext[Any, Any]
 Reaching = pb.SearchKeywordRequest | pb.SearchVectorRequest | pb.FetchChunksRequest
@@ -214,7 +217,7 @@ class IndexServicer(LivingStateRpcs, pb_grpc.IndexServiceServicer):
         within = Within(lane_filter)
         width = limit
         for look in range(1, _LOOKS + 1):
-            hits = await search(width)
+            hits = await _chunks(search, width)
             standing = await self._remembered.standing(crate_id, [_key(hit) for hit in hits])
             kept = [
                 hit
@@ -229,6 +232,17 @@ class IndexServicer(LivingStateRpcs, pb_grpc.IndexServiceServicer):
             width = min(limit + ghosts, _WIDEST)
             await self._gate.settled(_SETTLE_S)
         return kept[:limit], standing.position
+
+
+async def _chunks(search: Search, limit: int) -> list[LaneHit]:
+    """Search until as many chunks as wanted are found, each by its strongest record, or there is nothing more."""
+    width = limit
+    while True:
+        hits = await search(width)
+        chunks = strongest(hits)
+        if len(chunks) >= limit or len(hits) < width or width == _DEEPEST:
+            return chunks[:limit]
+        width = min(_DEEPER * width, _DEEPEST)
 
 
 def _key(hit: LaneHit) -> RevisionKey:

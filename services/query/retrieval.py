@@ -297,7 +297,7 @@ def _rank(request: Request, keyword: _Side, vector: _Side) -> tuple[Fused, ...]:
     if not request.by_document:
         return fuse(words, meaning, weights=weights, k=k)
     if request.lane_filter.kind is RecordKind.DOCUMENT:
-        shown = tuple(replace(hit, key=replace(hit.key, ordinal=0)) for hit in meaning)
+        shown = tuple(replace(hit, key=replace(hit.key, ordinal=0, statement=0)) for hit in meaning)
     else:
         shown = (*meaning, *(keyword.chunks.hits if keyword.chunks else ()))
     return fuse_documents(words, meaning, shown=shown, weights=weights, k=k)

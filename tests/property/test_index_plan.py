@@ -62,7 +62,7 @@ def _embedded(document: str, revision: int, digest: str, count: int, position: i
         generation=1,
         chunks_pack=b"",
         vectors_pack=b"",
-        record_count=count,
+        chunk_count=count,
         model_id="m",
         dimension=2,
         form=Form.TEXT,

@@ -71,6 +71,11 @@ class Generation:
     retrieval_strategy: str
     fingerprint: str
 
+    @property
+    def has_propositions(self) -> bool:
+        """Whether propositions stand for chunks."""
+        return self.retrieval_strategy == "proposition"
+
 
 def mismatch(generation: Generation, model_id: str, dimension: int) -> str:
     """Compare a generation with the model that would embed for it now.

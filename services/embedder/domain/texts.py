@@ -63,6 +63,19 @@ def embedded_texts(title: str, chunks: Sequence[ChunkText], fits: Fits) -> tuple
     )
 
 
+def statement_texts(statements: Sequence[str], fits: Fits) -> tuple[EmbeddedText, ...]:
+    """What is embedded for propositions: they stand for themselves, without heading.
+
+    Args:
+        statements: Texts.
+        fits: Which texts the model takes whole.
+
+    Returns:
+        One text per proposition.
+    """
+    return tuple(EmbeddedText(text, windowed=not ok) for text, ok in zip(statements, fits(statements), strict=True))
+
+
 def text_key(model_id: str, text: str) -> bytes:
     """What reuse is keyed by.
 

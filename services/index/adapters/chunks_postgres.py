@@ -38,18 +38,23 @@ _SELECT_CHUNKS = f"""
 select p.position, x.*
 from ({_POSITION}) p
 left join (
-    select k.number, c.document_id, c.revision, c.ordinal, c.chunk, case when $5 then c.terms else '' end as terms, {_TOLD},
-        {_FORCE}
-    from unnest($2::text[], $3::bigint[], $4::bigint[]) with ordinality as k(document_id, revision, ordinal, number)
+    select k.number, c.document_id, c.revision, c.ordinal, c.chunk, case when $5 then c.terms else '' end as terms,
+        k.statement, s.text as told, {_TOLD}, {_FORCE}
+    from unnest($2::text[], $3::bigint[], $4::bigint[], $6::bigint[]) with ordinality
+        as k(document_id, revision, ordinal, statement, number)
     cross join lateral (select * from revisions r where r.crate = $1 and r.document_id = k.document_id
         and r.revision = k.revision and r.current is not null offset 0) r
     cross join lateral (select * from chunks c where c.crate = $1 and c.document_id = k.document_id
         and c.revision = k.revision and c.ordinal = k.ordinal offset 0) c
+    left join lateral (select text from statements s where s.crate = $1 and s.document_id = k.document_id
+        and s.revision = k.revision and s.ordinal = k.ordinal and s.number = k.statement and k.statement > 0 offset 0) s
+        on true
 ) x on true
 order by x.number
 """  # noqa: S608  (constants)
 _SELECT_PAGE = f"""
-select r.document_id, r.revision, r.chunk_count, r.headings, {_TOLD}, {_FORCE}, c.ordinal, c.chunk, '' as terms
+select r.document_id, r.revision, r.chunk_count, r.headings, {_TOLD}, {_FORCE}, c.ordinal, c.chunk, '' as terms,
+    0 as statement, null as told
 from revisions r
 left join chunks c on c.crate = r.crate and c.document_id = r.document_id and c.revision = r.revision
     and c.ordinal >= $4::bigint and c.ordinal < $4 + $5::bigint
@@ -98,6 +103,7 @@ class PostgresChunkReader:
                 [key.revision for key in keys],
                 [key.ordinal for key in keys],
                 with_terms,
+                [key.statement for key in keys],
             )
         chunks = tuple(_stored(row) for row in rows if row["number"] is not None)
         return Fetched(position=rows[0]["position"], chunks=chunks)
@@ -124,7 +130,12 @@ class PostgresChunkReader:
 
 def _stored(row: Any) -> StoredChunk:
     return StoredChunk(
-        key=ChunkKey(document_id=row["document_id"], revision=row["revision"], ordinal=row["ordinal"]),
+        key=ChunkKey(
+            document_id=row["document_id"],
+            revision=row["revision"],
+            ordinal=row["ordinal"],
+            statement=row["statement"],
+        ),
         encoded=row["chunk"],
         description=Description(
             title=row["title"],
@@ -139,4 +150,5 @@ def _stored(row: Any) -> StoredChunk:
         effective_at=row["effective_at"],
         ingested_position=row["ingested_position"],
         terms=tuple(row["terms"].split()),
+        statement=row["told"] or "",
     )

@@ -102,10 +102,10 @@ class LaneRows:
                 index = TantivyIndex(folder / kind, heap_bytes=_HEAP_BYTES)
                 start: tuple[str, int, str] = (crate, generation.start.generation, kind)
                 records = await asyncio.to_thread(index.records)
-                for hit, force in sorted(records, key=lambda of: (of[0].document_id, of[0].revision, of[0].ordinal)):
+                for hit, force in sorted(records, key=lambda of: (of[0].document_id, of[0].revision, of[0].place)):
                     held = [force.effective_from, force.in_force_until, force.position, int(force.current)]
                     content = f"{hit.form}/{self._told(held)}".encode()
-                    yield (*start, "record", hit.document_id, hit.revision, hit.ordinal), content
+                    yield (*start, "record", hit.document_id, hit.revision, hit.place), content
                 wanted = sorted({term async for term in terms(crate)})
                 counts = await asyncio.to_thread(index.statistics, wanted)
                 for term in wanted:
@@ -141,12 +141,10 @@ class LaneRows:
                 page = await connection.call({**header, "after": after})
                 rows += [
                     (
-                        (crate, start.generation, kind, document, revision, ordinal),
+                        (crate, start.generation, kind, document, revision, place),
                         f"{content}/{self._told([begin, end, position, current])}".encode(),
                     )
-                    for document, revision, ordinal, kind, content, (begin, end, _, position, current) in page[
-                        "records"
-                    ]
+                    for document, revision, place, kind, content, (begin, end, _, position, current) in page["records"]
                 ]
                 after = page["next"]
                 if after is None:

@@ -109,9 +109,24 @@ MIGRATIONS = (
     delete from positions where projection = '{PROJECTION}';
     """,  # noqa: S608  (a constant)
     *LIVING_MIGRATIONS,
+    """
+    alter table revisions add evaluations_pack bytea not null default '', add statement_count bigint not null default 0;
+    -- Whether the chunk is a record itself.
+    alter table chunks add alone boolean not null default true;
+    create table statements (
+        crate text collate "C" not null,
+        document_id text collate "C" not null,
+        revision bigint not null,
+        ordinal bigint not null,
+        number bigint not null,
+        text text not null,
+        primary key (crate, document_id, revision, ordinal, number)
+    );
+    alter table statements alter text set statistics 0;
+    """,
 )
 # Tables that hold content, which a scrub rewrites.
-CONTENT = ("revisions", "chunks", *LIVING_CONTENT)
+CONTENT = ("revisions", "chunks", "statements", *LIVING_CONTENT)
 
 _DOCUMENT = ("crate", "document_id")
 _REVISION = (*_DOCUMENT, "revision")
@@ -132,11 +147,13 @@ TABLES = (
             "embedded_digest",
             "chunks_pack",
             "vectors_pack",
+            "evaluations_pack",
         ),
         # What was known because of a document that is erased by now can't be read anew.
         ignored=("until_known_from",),
     ),
     LogicalTable(name="chunks", key=(*_REVISION, "ordinal")),
+    LogicalTable(name="statements", key=(*_REVISION, "ordinal", "number")),
     LogicalTable(
         name="generations",
         key=("crate", "generation"),

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
+from services.index.adapters import columns_postgres as columns
 from services.index.adapters.living_postgres import write_living
-from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, force, generation, record_counts
+from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, generation, record_counts
 from services.index.domain.content import (
     CrateRows,
-    Description,
+    Evaluated,
     KnownRevision,
     RecordCounts,
     RevisionContent,
     ShownRevision,
+    Statement,
 )
-from services.index.domain.documents import DocumentState, Embedded, Ingested
-from services.index.domain.force import Force
+from services.index.domain.documents import DocumentState
 from services.index.domain.generations import Generation, GenerationFact, GenerationStart
-from services.index.domain.records import Form, RevisionKey
+from services.index.domain.records import RevisionKey
 from services.kernel import scrub
 from services.kernel.db import Database, advance, answering
 
@@ -34,7 +36,11 @@ left join lateral (select settings_digest from revisions r where r.crate = $1 an
     and r.revision = k.revision offset 0) r on true
 """
 _ERASE = "delete from {table} where crate = $1 and document_id = $2 and revision <= $3"
-_CLEAR_CHUNKS = "delete from chunks where crate = $1 and document_id = $2 and revision = $3"
+_CLEAR = "delete from {table} where crate = $1 and document_id = $2 and revision = $3"
+# Content of a revision below its own row.
+_PARTS = ("chunks", "statements")
+_CHUNK = ("crate", "document_id", "revision", "ordinal", "chunk", "terms", "alone")
+_STATEMENT = ("crate", "document_id", "revision", "ordinal", "number", "text")
 _PUT_INGESTED = """
 insert into revisions (crate, document_id, revision, settings_digest, form, effective_at, effective_from,
     ingested_position)
@@ -49,8 +55,8 @@ _PUT_EMBEDDED = """
 update revisions set embedded_position = $4, embedded_digest = $5, generation = $6, chunk_count = $7, chunks_pack = $8,
     vectors_pack = $9, model_id = $10, dimension = $11, form = $12, title = $13, source_id = $14, source_domain = $15,
     media_type = $16, charset = $17, uri = $18, headings = $19,
-    effective_from = $20, in_force_until = $21, current = $22, gone_from = $23,
-    until_known_from = $24
+    evaluations_pack = $20, statement_count = $21,
+    effective_from = $22, in_force_until = $23, current = $24, gone_from = $25, until_known_from = $26
 where crate = $1 and document_id = $2 and revision = $3
 """
 _PUT_DOCUMENT = """
@@ -112,7 +118,7 @@ class PostgresTables:
             known = digests.setdefault(row["document_id"], {})
             if row["settings_digest"] is not None:
                 known[row["asked"]] = row["settings_digest"]
-        return {row["document_id"]: _state(row, digests[row["document_id"]]) for row in rows}
+        return {row["document_id"]: columns.state(row, digests[row["document_id"]]) for row in rows}
 
     async def known_revisions(self, crate_id: str, document_ids: Sequence[str]) -> dict[str, tuple[KnownRevision, ...]]:
         """See Tables."""
@@ -120,7 +126,7 @@ class PostgresTables:
             rows = await self._database.pool.fetch(_SELECT_KNOWN, crate_id, document_ids)
         found: dict[str, list[KnownRevision]] = {}
         for row in rows:
-            found.setdefault(row["document_id"], []).append(_known(row))
+            found.setdefault(row["document_id"], []).append(columns.known(row))
         return {document_id: tuple(revisions) for document_id, revisions in found.items()}
 
     async def generations(self, crate_id: str) -> tuple[Generation, ...]:
@@ -150,14 +156,14 @@ class PostgresTables:
         """See Tables."""
         with answering():
             rows = await self._database.pool.fetch(_SELECT_SHOWN, crate_id, generation, after, limit)
-        return tuple(_shown(row) for row in rows)
+        return tuple(columns.shown(row) for row in rows)
 
     async def shown_of(self, crate_id: str, keys: Sequence[RevisionKey]) -> tuple[ShownRevision, ...]:
         """See Tables."""
         documents, revisions = [document for document, _ in keys], [revision for _, revision in keys]
         with answering():
             rows = await self._database.pool.fetch(_SELECT_SHOWN_OF, crate_id, documents, revisions)
-        return tuple(_shown(row) for row in rows)
+        return tuple(columns.shown(row) for row in rows)
 
     async def chunks_of(self, crate_id: str, document_id: str, revision: int) -> tuple[bytes, ...]:
         """See Tables."""
@@ -169,6 +175,19 @@ class PostgresTables:
                 revision,
             )
         return tuple(row["chunk"] for row in rows)
+
+    async def evaluated(self, crate_id: str, document_id: str, revision: int) -> Evaluated:
+        """See Tables."""
+        names = (crate_id, document_id, revision)
+        where = "where crate = $1 and document_id = $2 and revision = $3"
+        with answering():
+            async with self._database.pool.acquire() as connection, connection.transaction(isolation="repeatable_read"):
+                alone = await connection.fetch(f"select ordinal from chunks {where} and alone", *names)  # noqa: S608  (a constant)
+                told = await connection.fetch(f"select * from statements {where} order by ordinal, number", *names)  # noqa: S608  (a constant)
+        return Evaluated(
+            alone=frozenset(row["ordinal"] for row in alone),
+            statements=tuple(Statement(row["ordinal"], row["number"], row["text"]) for row in told),
+        )
 
     async def terms(self, crate_id: str) -> AsyncIterator[str]:
         """Terms of the stored chunks of a crate, each of them as often as chunks have it."""
@@ -186,20 +205,20 @@ class PostgresTables:
 
 async def _write(connection: Any, rows: CrateRows, position: int) -> None:
     crate, plan = rows.crate_id, rows.plan
-    for table in ("chunks", "revisions"):
+    for table in (*_PARTS, "revisions"):
         await connection.executemany(
             _ERASE.format(table=table), [(crate, document_id, revision) for document_id, revision in plan.erased]
         )
     await scrub.note(connection, crate, plan.erased)
     await connection.executemany(
         _PUT_INGESTED,
-        [_ingested(crate, fact) for fact in plan.ingested],
+        [columns.ingested(crate, fact) for fact in plan.ingested],
     )
     await _write_contents(connection, rows)
     moved = [(key, held) for key, held in rows.forces.items() if key not in rows.contents]
-    await connection.executemany(_PUT_FORCE, [(crate, *key, *_force(held)) for key, held in moved])
-    await connection.executemany(_PUT_DOCUMENT, [_document(crate, state) for state in plan.states])
-    await connection.executemany(_PUT_SIGNAL, [_signal(crate, fact) for fact in plan.indexed])
+    await connection.executemany(_PUT_FORCE, [(crate, *key, *columns.force(held)) for key, held in moved])
+    await connection.executemany(_PUT_DOCUMENT, [columns.document(crate, state) for state in plan.states])
+    await connection.executemany(_PUT_SIGNAL, [columns.signal(crate, fact) for fact in plan.indexed])
     for fact in rows.generations:
         await _write_generation(connection, crate, fact)
     if rows.lanes_changed:
@@ -214,30 +233,35 @@ async def _write_contents(connection: Any, rows: CrateRows) -> None:
     await connection.executemany(
         _PUT_EMBEDDED,
         [
-            (*_revision(crate, fact, content.description), *_force(rows.forces[fact.document_id, fact.revision]))
+            (
+                *columns.revision(crate, fact, content.description),
+                *columns.force(rows.forces[fact.document_id, fact.revision]),
+            )
             for fact, content in contents
         ],
     )
-    await connection.executemany(_CLEAR_CHUNKS, [(crate, fact.document_id, fact.revision) for fact in stored])
-    for slice_ in _slices(crate, contents):
-        await connection.copy_records_to_table(
-            "chunks", records=slice_, columns=("crate", "document_id", "revision", "ordinal", "chunk", "terms")
+    for table in _PARTS:
+        await connection.executemany(
+            _CLEAR.format(table=table), [(crate, fact.document_id, fact.revision) for fact in stored]
         )
+    for table, names, rows_of in (("chunks", _CHUNK, _chunks), ("statements", _STATEMENT, _statements)):
+        told = (
+            (crate, fact.document_id, fact.revision, *row) for fact, content in contents for row in rows_of(content)
+        )
+        while slice_ := list(islice(told, _COPY_ROWS)):
+            await connection.copy_records_to_table(table, records=slice_, columns=names)
 
 
-def _slices(
-    crate: str, contents: Sequence[tuple[Embedded, RevisionContent]]
-) -> Iterator[list[tuple[str, str, int, int, bytes, str]]]:
-    slice_ = []
-    for fact, content in contents:
-        terms = content.terms or ("",) * len(content.chunks)
-        for ordinal, (chunk, distinct) in enumerate(zip(content.chunks, terms, strict=True)):
-            slice_.append((crate, fact.document_id, fact.revision, ordinal, chunk, distinct))
-            if len(slice_) == _COPY_ROWS:
-                yield slice_
-                slice_ = []
-    if slice_:
-        yield slice_
+def _chunks(content: RevisionContent) -> Iterator[tuple[int, bytes, str, bool]]:
+    terms = content.terms or ("",) * len(content.chunks)
+    evaluated = content.evaluated
+    for ordinal, (chunk, distinct) in enumerate(zip(content.chunks, terms, strict=True)):
+        yield ordinal, chunk, distinct, evaluated is None or ordinal in evaluated.alone
+
+
+def _statements(content: RevisionContent) -> Iterator[tuple[int, int, str]]:
+    for each in content.evaluated.statements if content.evaluated else ():
+        yield each.ordinal, each.number, each.text
 
 
 async def _write_generation(connection: Any, crate: str, fact: GenerationFact) -> None:
@@ -255,123 +279,4 @@ async def _write_generation(connection: Any, crate: str, fact: GenerationFact) -
         fact.prompt_version,
         fact.started_at,
         fact.position,
-    )
-
-
-def _ingested(crate: str, fact: Ingested) -> tuple[Any, ...]:
-    return (
-        crate,
-        fact.document_id,
-        fact.revision,
-        fact.settings_digest,
-        fact.form,
-        fact.effective_at,
-        fact.effective_from,
-        fact.position,
-    )
-
-
-def _force(held: Force) -> tuple[Any, ...]:
-    return held.effective_from, held.in_force_until, held.current, held.gone_from, held.until_known_from
-
-
-def _document(crate: str, state: DocumentState) -> tuple[Any, ...]:
-    return (
-        crate,
-        state.document_id,
-        state.status,
-        state.latest_revision,
-        state.latest_digest,
-        state.current_revision,
-        state.current_digest,
-        state.current_count,
-        state.retired,
-        state.erased_revision,
-    )
-
-
-def _signal(crate: str, fact: Embedded) -> tuple[Any, ...]:
-    return (
-        crate,
-        fact.document_id,
-        fact.revision,
-        fact.settings_digest,
-        fact.generation,
-        fact.record_count,
-        fact.position,
-    )
-
-
-def _revision(crate: str, fact: Embedded, told: Description) -> tuple[Any, ...]:
-    return (
-        crate,
-        fact.document_id,
-        fact.revision,
-        fact.position,
-        fact.settings_digest,
-        fact.generation,
-        fact.record_count,
-        fact.chunks_pack,
-        fact.vectors_pack,
-        fact.model_id,
-        fact.dimension,
-        fact.form,
-        told.title,
-        told.source_id,
-        told.source_domain,
-        told.media_type,
-        told.charset,
-        told.uri,
-        told.headings,
-    )
-
-
-def _state(row: Any, digests: dict[int, str]) -> DocumentState:
-    return DocumentState(
-        document_id=row["document_id"],
-        latest_revision=row["latest_revision"],
-        latest_digest=row["latest_digest"],
-        current_revision=row["current_revision"],
-        current_digest=row["current_digest"],
-        current_count=row["current_count"],
-        retired=row["retired"],
-        erased_revision=row["erased_revision"],
-        digests=digests,
-    )
-
-
-def _known(row: Any) -> KnownRevision:
-    return KnownRevision(
-        revision=row["revision"],
-        effective_from=row["effective_from"],
-        position=row["ingested_position"],
-        stored=row["stored"],
-    )
-
-
-def _shown(row: Any) -> ShownRevision:
-    return ShownRevision(
-        fact=Embedded(
-            document_id=row["document_id"],
-            revision=row["revision"],
-            settings_digest=row["embedded_digest"],
-            generation=row["generation"],
-            chunks_pack=row["chunks_pack"],
-            vectors_pack=row["vectors_pack"],
-            record_count=row["chunk_count"],
-            model_id=row["model_id"],
-            dimension=row["dimension"],
-            form=Form(row["form"]),
-            position=row["embedded_position"],
-        ),
-        description=Description(
-            title=row["title"],
-            source_id=row["source_id"],
-            source_domain=row["source_domain"],
-            media_type=row["media_type"],
-            charset=row["charset"],
-            uri=row["uri"],
-            headings=tuple(row["headings"] or ()),
-        ),
-        force=force(row),
     )

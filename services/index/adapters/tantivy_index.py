@@ -31,6 +31,7 @@ from services.index.domain.records import (
     Reach,
     RevisionKey,
     hit_order,
+    parts_of,
 )
 
 FIELD_WEIGHTS: Mapping[str, float] = {"body": 1.0, "title": 0.2, "entities": 0.5}
@@ -296,7 +297,7 @@ def _document(added: KeywordRecord) -> Any:
         document.add_text("entities", " ".join(added.entities))
     document.add_unsigned("id_high", int(record.document_id[:16], 16))
     document.add_unsigned("id_low", int(record.document_id[16:], 16))
-    document.add_unsigned("place", (record.revision << 34) | (record.ordinal << 2) | _FORMS.index(record.form))
+    document.add_unsigned("place", (record.revision << 34) | (record.place << 2) | _FORMS.index(record.form))
     document.add_integer("effective_from", record.force.effective_from)
     document.add_integer("in_force_until", record.force.in_force_until)
     document.add_integer("until_known_from", record.force.until_known_from)
@@ -320,5 +321,5 @@ def _hits(searcher: Any, found: Sequence[tuple[float, Any]]) -> Iterable[LaneHit
         *(searcher.fast_field_values(name, addresses) for name in ("id_high", "id_low", "place")), strict=True
     )
     for (score, _), (high, low, place) in zip(found, columns, strict=True):
-        ordinal = (place >> 2) & 0xFFFF_FFFF
-        yield LaneHit(f"{high:016x}{low:016x}", place >> 34, ordinal, score, _FORMS[place & 3])
+        ordinal, statement = parts_of((place >> 2) & 0xFFFF_FFFF)
+        yield LaneHit(f"{high:016x}{low:016x}", place >> 34, ordinal, score, _FORMS[place & 3], statement)

@@ -17,7 +17,7 @@ from services.index.adapters.edge_engine import frames
 from services.index.adapters.edge_engine.frames import Header, Step, StoredForce, StoredRecord
 from services.index.adapters.vector_engine_process import EngineConnection, VectorEngineProcess
 from services.index.domain.force import Force
-from services.index.domain.records import ForceChange, Form, Kind, LaneFilter, LaneHit, Record, VectorChange
+from services.index.domain.records import ForceChange, Form, Kind, LaneFilter, LaneHit, Record, VectorChange, parts_of
 from services.kernel.errors import Rejected, Unavailable
 
 _CRATE = re.compile(r"[a-z0-9-]{1,40}")
@@ -96,9 +96,7 @@ class EdgeVectorLane:
             "without": lane_filter.without,
         }
         answer = await self._call("search", header, body)
-        return [
-            LaneHit(d, revision, ordinal, score, Form(form)) for d, revision, ordinal, score, form in answer["hits"]
-        ]
+        return [_hit(*hit) for hit in answer["hits"]]
 
     async def optimise(self) -> bool:
         """See `ports.VectorLane.optimise`."""
@@ -238,10 +236,15 @@ def _frames_of(steps: Iterator[Step]) -> Iterator[list[Step]]:
         yield batch
 
 
+def _hit(document_id: str, revision: int, place: int, score: float, form: str) -> LaneHit:
+    ordinal, statement = parts_of(place)
+    return LaneHit(document_id, revision, ordinal, score, Form(form), statement)
+
+
 def _row(record: Record) -> StoredRecord:
     return (
         record.revision,
-        record.ordinal,
+        record.place,
         record.kind.value,
         record.form.value,
         record.source_domain,

@@ -43,7 +43,7 @@ def fact(message: Message, position: int, time: datetime) -> Fact | GenerationFa
 
 
 def record_count(message: Message) -> int:
-    """Number of chunks that an event brings; 0 for events that bring none."""
+    """Number of vectors that an event brings; 0 for events that bring none."""
     return message.record_count if isinstance(message, embedder_pb.RecordsEmbedded) else 0
 
 
@@ -113,6 +113,8 @@ def _erased(message: ingest_pb.DocumentErased, position: int, _time: datetime) -
 
 
 def _embedded(message: embedder_pb.RecordsEmbedded, position: int, _time: datetime) -> Embedded:
+    # Without propositions the event counts rows alone, one for each chunk.
+    chunks = message.chunk_count or message.record_count
     return Embedded(
         document_id=message.document_id,
         revision=message.revision,
@@ -120,11 +122,13 @@ def _embedded(message: embedder_pb.RecordsEmbedded, position: int, _time: dateti
         generation=message.generation,
         chunks_pack=message.chunks.id,
         vectors_pack=message.vectors.id,
-        record_count=message.record_count,
+        chunk_count=chunks,
         model_id=message.model_id,
         dimension=message.dimension,
         form=form(message.form),
         position=position,
+        evaluations_pack=message.evaluations.id,
+        statement_count=message.record_count - chunks,
     )
 
 

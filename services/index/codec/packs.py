@@ -7,15 +7,18 @@ from collections.abc import Mapping
 import numpy as np
 from affidavit.chunker.v1 import chunker_events_pb2 as chunker_pb
 from affidavit.embedder.v1 import embedder_events_pb2 as embedder_pb
+from affidavit.proposition.v1 import proposition_events_pb2 as proposition_pb
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from services.index.domain.content import ChunkContent, Description
+from services.index.domain.content import ChunkContent, Description, Evaluated, Statement
 from services.index.domain.documents import Embedded
+from services.index.domain.records import MAX_STATEMENTS
 
 CHUNKS_PART = "chunks"
 VECTORS_PART = "vectors"
 FLOATS_PART = "float32"
+EVALUATIONS_PART = "evaluations"
 _FLOAT_BYTES = 4
 
 
@@ -76,7 +79,7 @@ def vectors(parts: Mapping[str, bytes], embedded: Embedded) -> NDArray[np.float3
         header.ParseFromString(parts.get(VECTORS_PART, b""))
     except DecodeError as error:
         raise ValueError("part vectors is no VectorSet") from error
-    rows, columns = embedded.record_count, embedded.dimension
+    rows, columns = embedded.row_count, embedded.dimension
     floats = parts.get(FLOATS_PART, b"")
     if (header.count, header.dimension) != (rows, columns) or len(floats) != rows * columns * _FLOAT_BYTES:
         raise ValueError(
@@ -87,6 +90,44 @@ def vectors(parts: Mapping[str, bytes], embedded: Embedded) -> NDArray[np.float3
     if not np.isfinite(found).all():
         raise ValueError("a vector has a component that isn't finite")
     return found
+
+
+def evaluated(parts: Mapping[str, bytes], embedded: Embedded) -> Evaluated:
+    """Read what stands for the chunks of a revision.
+
+    Args:
+        parts: Of its evaluations pack.
+        embedded: The fact that names the pack.
+
+    Returns:
+        The chunks that stand for themselves and the accepted propositions. NUL becomes U+FFFD.
+
+    Raises:
+        ValueError: When the pack doesn't hold one evaluation per chunk and the propositions that the fact counts.
+    """
+    message = proposition_pb.EvaluationSet()
+    try:
+        message.ParseFromString(parts.get(EVALUATIONS_PART, b""))
+    except DecodeError as error:
+        raise ValueError("part evaluations is no EvaluationSet") from error
+    if [one.chunk_ordinal for one in message.evaluations] != list(range(embedded.chunk_count)):
+        raise ValueError(f"{len(message.evaluations)} evaluations don't belong to {embedded.chunk_count} chunks")
+    statements = tuple(
+        Statement(one.chunk_ordinal, number, _storable(accepted.text))
+        for one in message.evaluations
+        if one.status == proposition_pb.EVALUATION_STATUS_EVALUATED
+        for number, accepted in enumerate((each for each in one.propositions if each.accepted), start=1)
+    )
+    if len(statements) != embedded.statement_count:
+        raise ValueError(f"{embedded.statement_count} propositions have vectors, {len(statements)} are there")
+    if any(each.number > MAX_STATEMENTS for each in statements):
+        raise ValueError(f"a chunk has over {MAX_STATEMENTS} accepted propositions")
+    return Evaluated(
+        alone=frozenset(
+            one.chunk_ordinal for one in message.evaluations if one.status == proposition_pb.EVALUATION_STATUS_SOURCE
+        ),
+        statements=statements,
+    )
 
 
 def _chunk(message: chunker_pb.Chunk) -> ChunkContent:

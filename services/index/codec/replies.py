@@ -110,7 +110,12 @@ def query_vector(data: bytes) -> NDArray[np.float32]:
 def chunk_keys(messages: Sequence[service_pb.ChunkKey]) -> tuple[ChunkKey, ...]:
     """Read chunk keys."""
     return tuple(
-        ChunkKey(document_id=message.document_id, revision=message.revision, ordinal=message.ordinal)
+        ChunkKey(
+            document_id=message.document_id,
+            revision=message.revision,
+            ordinal=message.ordinal,
+            statement=message.statement,
+        )
         for message in messages
     )
 
@@ -184,6 +189,7 @@ def _hit(hit: LaneHit) -> service_pb.Hit:
         ordinal=hit.ordinal,
         score=hit.score,
         form=form_value(hit.form),
+        statement=hit.statement,
     )
 
 
@@ -191,8 +197,12 @@ def _indexed_chunk(stored: StoredChunk, *, terms: Sequence[str]) -> service_pb.I
     told = stored.description
     message = service_pb.IndexedChunk(
         key=service_pb.ChunkKey(
-            document_id=stored.key.document_id, revision=stored.key.revision, ordinal=stored.key.ordinal
+            document_id=stored.key.document_id,
+            revision=stored.key.revision,
+            ordinal=stored.key.ordinal,
+            statement=stored.key.statement,
         ),
+        statement=stored.statement,
         title=told.title,
         source_id=told.source_id,
         source_domain=told.source_domain,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.index.domain.analysis import analyse_text, entities
-from services.index.domain.content import ChunkContent, Description
+from services.index.domain.content import ChunkContent, Description, Evaluated, Statement
 from services.index.domain.documents import Embedded
 from services.index.domain.force import Force
 from services.index.domain.records import Form, KeywordChange, KeywordRecord, Kind, Record, VectorChange
@@ -37,16 +37,54 @@ class _Records:
     description: Description
     force: Force
 
-    def __call__(self, kind: Kind, ordinal: int) -> Record:
-        fact = self.fact
-        return Record(
-            fact.document_id, fact.revision, ordinal, kind, fact.form, self.description.source_domain, self.force
+    def __call__(self, kind: Kind, ordinal: int, statement: int = 0) -> Record:
+        fact, domain = self.fact, self.description.source_domain
+        return Record(fact.document_id, fact.revision, ordinal, kind, fact.form, domain, self.force, statement)
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordRecords:
+    """What the keyword lane may get of a revision.
+
+    Attributes:
+        chunks: One per chunk.
+        document: The whole document.
+    """
+
+    chunks: tuple[KeywordRecord, ...]
+    document: KeywordRecord
+
+    def change(self, evaluated: Evaluated | None) -> KeywordChange:
+        """Choose the records.
+
+        Args:
+            evaluated: What stands for the chunks; None: they do.
+
+        Returns:
+            The replacement of all records of the revision.
+        """
+        own = self.document.record
+        if evaluated is None:
+            return KeywordChange(own.document_id, own.revision, (*self.chunks, self.document))
+        alone = (record for record in self.chunks if record.record.ordinal in evaluated.alone)
+        statements = (self._statement(each) for each in evaluated.statements)
+        return KeywordChange(own.document_id, own.revision, (*alone, *statements, self.document))
+
+    def _statement(self, told: Statement) -> KeywordRecord:
+        """A proposition is found by its own words, and by title and headings as its chunk is."""
+        chunk = self.chunks[told.ordinal]
+        informal = chunk.record.form is Form.INFORMAL
+        return replace(
+            chunk,
+            record=replace(chunk.record, statement=told.number),
+            text=analyse_text(told.text),
+            entities=entities(told.text) if informal else (),
         )
 
 
-def keyword_change(
+def keyword_records(
     fact: Embedded, description: Description, chunks: Sequence[ChunkContent], force: Force
-) -> KeywordChange:
+) -> KeywordRecords:
     """Build the keyword records of a revision: one per chunk and one for the document.
 
     Args:
@@ -56,7 +94,7 @@ def keyword_change(
         force: When it counts.
 
     Returns:
-        The replacement of all records of the revision.
+        All of them.
     """
     title = analyse_text(description.title)
     record_of = _Records(fact, description, force)
@@ -85,17 +123,24 @@ def keyword_change(
         text=document_text,
         entities=tuple(document_entities),
     )
-    return KeywordChange(fact.document_id, fact.revision, (*records, document))
+    return KeywordRecords(tuple(records), document)
 
 
-def vector_change(fact: Embedded, description: Description, vectors: NDArray[np.float32], force: Force) -> VectorChange:
-    """Build the vector records of a revision: its chunks, and their mean for the document.
+def vector_change(
+    fact: Embedded,
+    description: Description,
+    vectors: NDArray[np.float32],
+    force: Force,
+    evaluated: Evaluated | None = None,
+) -> VectorChange:
+    """Build the vector records of a revision: its chunks or what stands for them, and the chunks' mean for the document.
 
     Args:
         fact: What makes the revision searchable.
         description: Its origin.
-        vectors: float32[n, d], row i belongs to chunk i.
+        vectors: float32[n, d], row i belongs to chunk i, then one for each proposition.
         force: When it counts.
+        evaluated: What stands for the chunks; None: they do.
 
     Returns:
         The replacement of all records of the revision. A vector without length has no direction to be found by, so
@@ -103,9 +148,16 @@ def vector_change(fact: Embedded, description: Description, vectors: NDArray[np.
     """
     record_of = _Records(fact, description, force)
     has_length = np.linalg.norm(vectors, axis=1) > 0
-    records = [record_of(Kind.CHUNK, int(ordinal)) for ordinal in np.flatnonzero(has_length)]
-    rows = vectors if has_length.all() else vectors[has_length]
-    mean = rows.mean(axis=0, dtype=np.float64) if len(rows) else np.zeros(vectors.shape[1])
+    count = len(vectors) - len(evaluated.statements) if evaluated else len(vectors)
+    chunks = vectors[:count] if has_length[:count].all() else vectors[:count][has_length[:count]]
+    mean = chunks.mean(axis=0, dtype=np.float64) if len(chunks) else np.zeros(vectors.shape[1])
+    kept = has_length.copy()
+    places = [(ordinal, 0) for ordinal in range(count)]
+    if evaluated:
+        kept[:count] &= np.isin(np.arange(count), list(evaluated.alone))
+        places += [(each.ordinal, each.number) for each in evaluated.statements]
+    records = [record_of(Kind.CHUNK, *places[row]) for row in np.flatnonzero(kept)]
+    rows = vectors if kept.all() else vectors[kept]
     length = float(np.linalg.norm(mean))
     # Rows that cancel out leave a mean of rounding errors, which points nowhere.
     if length > 1e-6:

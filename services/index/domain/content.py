@@ -61,6 +61,34 @@ class Description:
     links: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An accepted proposition, a record of its chunk.
+
+    Attributes:
+        ordinal: Of the chunk.
+        number: From 1 within the chunk.
+        text: Its text.
+    """
+
+    ordinal: int
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What stands for the chunks of a revision.
+
+    Attributes:
+        alone: Chunks that are records themselves.
+        statements: Accepted propositions, by chunk and number.
+    """
+
+    alone: frozenset[int]
+    statements: tuple[Statement, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionContent:
     """All content that the index takes from the packs of a revision.
@@ -69,11 +97,13 @@ class RevisionContent:
         description: What is told about the original.
         chunks: Each chunk as its contract encodes it, in order.
         terms: Distinct terms of each chunk, joined by spaces.
+        evaluated: What stands for the chunks; None: they do.
     """
 
     description: Description
     chunks: tuple[bytes, ...]
     terms: tuple[str, ...] = ()
+    evaluated: Evaluated | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +148,12 @@ class KnownRevision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkKey:
-    """Names one chunk."""
+    """Names one chunk, and which of its propositions is wanted beside it; 0: none."""
 
     document_id: str
     revision: int
     ordinal: int
+    statement: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +169,7 @@ class StoredChunk:
         effective_at: When its revision comes into force, UTC, where known.
         ingested_position: KNOWLEDGE position of its revision's first event.
         terms: Its distinct terms, sorted; empty where they weren't asked for.
+        statement: Text of the proposition that the key names.
     """
 
     key: ChunkKey
@@ -148,6 +180,7 @@ class StoredChunk:
     effective_at: datetime | None
     ingested_position: int
     terms: tuple[str, ...] = ()
+    statement: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,11 +60,13 @@ class Embedded:
         generation: Generation that the vectors belong to.
         chunks_pack: Id of the chunks pack, 32 bytes; empty without chunks.
         vectors_pack: Id of the vectors pack, 32 bytes; empty without chunks.
-        record_count: Number of chunks.
+        chunk_count: Number of chunks.
         model_id: Model of the vectors; empty without chunks.
         dimension: Length of the vectors; 0 without chunks.
         form: How it is weighed and indexed.
         position: KNOWLEDGE position.
+        evaluations_pack: Id of the evaluations pack, 32 bytes; empty where chunks are records as they are.
+        statement_count: Number of accepted propositions, whose vectors follow those of the chunks.
     """
 
     document_id: str
@@ -73,11 +75,18 @@ class Embedded:
     generation: int
     chunks_pack: bytes
     vectors_pack: bytes
-    record_count: int
+    chunk_count: int
     model_id: str
     dimension: int
     form: Form
     position: int
+    evaluations_pack: bytes = b""
+    statement_count: int = 0
+
+    @property
+    def row_count(self) -> int:
+        """Number of vectors."""
+        return self.chunk_count + self.statement_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +255,7 @@ def _embed(draft: _Draft, state: DocumentState, fact: Embedded) -> DocumentState
         state,
         current_revision=fact.revision,
         current_digest=fact.settings_digest,
-        current_count=fact.record_count,
+        current_count=fact.chunk_count,
     )
 
 

@@ -39,6 +39,9 @@ EVERY_KIND: tuple[Kind, ...] = (Kind.CHUNK, Kind.DOCUMENT)
 EVERY_REVISION = 0
 """In place of a revision: all that a document has."""
 
+_ORDINAL_BITS = 22
+MAX_STATEMENTS = (1 << 10) - 1
+
 RevisionKey = tuple[str, int]
 """Document id and revision."""
 
@@ -55,6 +58,7 @@ class Record:
         form: Form of its document.
         source_domain: Independent origin of its document.
         force: When its revision counts; the same in all records of a revision.
+        statement: Which of the chunk's propositions it is, from 1; 0 for the chunk itself.
     """
 
     document_id: str
@@ -64,6 +68,12 @@ class Record:
     form: Form
     source_domain: str
     force: Force
+    statement: int = 0
+
+    @property
+    def place(self) -> int:
+        """Ordinal and statement in one number below 2^32, as lanes store it."""
+        return place_of(self.ordinal, self.statement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +177,7 @@ class LaneFilter:
 
 @dataclass(frozen=True, slots=True)
 class LaneHit:
-    """A record found. Hits come by falling score, then by document id, revision and ordinal.
+    """A record found. Hits come by falling score, then by document id, revision and place.
 
     Attributes:
         document_id: 32 lower-case hex digits.
@@ -175,6 +185,7 @@ class LaneHit:
         ordinal: Chunk ordinal; 0 for a record of kind document.
         score: BM25 score, or cosine in -1 to 1.
         form: Form of its document.
+        statement: See `Record`.
     """
 
     document_id: str
@@ -182,6 +193,12 @@ class LaneHit:
     ordinal: int
     score: float
     form: Form
+    statement: int = 0
+
+    @property
+    def place(self) -> int:
+        """See `Record`."""
+        return place_of(self.ordinal, self.statement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +221,40 @@ def hit_order(hit: LaneHit) -> tuple[float, str, int, int]:
         hit: A hit of a lane.
 
     Returns:
-        Falling score first, then document id, revision and ordinal.
+        Falling score first, then document id, revision and place.
     """
-    return (-hit.score, hit.document_id, hit.revision, hit.ordinal)
+    return (-hit.score, hit.document_id, hit.revision, hit.place)
+
+
+def place_of(ordinal: int, statement: int) -> int:
+    """One number for a record of a revision: its statement above the chunk's ordinal.
+
+    Raises:
+        ValueError: When either is too large.
+    """
+    if not (0 <= ordinal < 1 << _ORDINAL_BITS and 0 <= statement <= MAX_STATEMENTS):
+        raise ValueError(f"chunk {ordinal}, statement {statement}: a revision has at most 2^{_ORDINAL_BITS} chunks")
+    return statement << _ORDINAL_BITS | ordinal
+
+
+def parts_of(place: int) -> tuple[int, int]:
+    """Ordinal and statement of a place."""
+    return place & ((1 << _ORDINAL_BITS) - 1), place >> _ORDINAL_BITS
+
+
+def strongest(hits: Sequence[LaneHit]) -> list[LaneHit]:
+    """Keep the best record of each chunk.
+
+    Args:
+        hits: Best first.
+
+    Returns:
+        One hit per chunk, order kept.
+    """
+    best: dict[tuple[str, int, int], LaneHit] = {}
+    for hit in hits:
+        best.setdefault((hit.document_id, hit.revision, hit.ordinal), hit)
+    return list(best.values())
 
 
 class Within:

@@ -132,6 +132,7 @@ def passage(item: index_pb.IndexedChunk) -> Passage:
         form=FORMS.get(item.form, Form.TEXT),
         effective_at=item.effective_at.ToDatetime(UTC) if item.HasField("effective_at") else None,
         ingested_position=item.ingested_position,
+        statement=item.statement,
     )
 
 
@@ -167,6 +168,10 @@ def repaired(reply: citation_pb.RepairResponse) -> Repaired:
 
 def _hits(hits: Sequence[index_pb.Hit]) -> tuple[LaneHit, ...]:
     return tuple(
-        LaneHit(RecordKey(hit.document_id, hit.revision, hit.ordinal), hit.score, FORMS.get(hit.form, Form.TEXT))
+        LaneHit(
+            RecordKey(hit.document_id, hit.revision, hit.ordinal, hit.statement),
+            hit.score,
+            FORMS.get(hit.form, Form.TEXT),
+        )
         for hit in hits
     )

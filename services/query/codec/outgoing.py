@@ -34,7 +34,9 @@ def lane_filter_message(lane_filter: LaneFilter) -> index_pb.LaneFilter:
 
 def key_message(key: RecordKey) -> index_pb.ChunkKey:
     """Write a chunk's key."""
-    return index_pb.ChunkKey(document_id=key.document_id, revision=key.revision, ordinal=key.ordinal)
+    return index_pb.ChunkKey(
+        document_id=key.document_id, revision=key.revision, ordinal=key.ordinal, statement=key.statement
+    )
 
 
 def vector_bytes(vector: Vector) -> bytes:

@@ -95,7 +95,9 @@ def fuse(
             candidates.append(Fused(key, score, hit.form, rank, 0, hit.score))
         else:
             score += weight.vector / (k + vector_rank)
-            candidates.append(Fused(key, score, hit.form, rank, vector_rank, hit.score, other.score))
+            # Of its propositions, the one that stands higher in its lane shows the chunk.
+            shown = key if rank <= vector_rank else other.key
+            candidates.append(Fused(shown, score, hit.form, rank, vector_rank, hit.score, other.score))
     for key, (rank, hit) in by_meaning.items():
         candidates.append(Fused(key, weights[hit.form].vector / (k + rank), hit.form, 0, rank, 0.0, hit.score))
     return _ordered(candidates)

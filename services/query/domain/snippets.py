@@ -24,15 +24,22 @@ def snippet(passage: Passage, terms: Sequence[TermWeight]) -> str:
         terms: The query's terms with their IDF; empty where the keyword lane was not used.
 
     Returns:
-        From the start of the sentence or line where most of the query's weight stands together, or from the start of
-        the chunk where none does; one line, at most 300 code points.
+        The proposition by which the chunk was found; without one from the start of the sentence or line where most of
+        the query's weight stands together, or from the start of the chunk where none does. One line, at most 300 code
+        points.
     """
+    if passage.statement:
+        return _line(passage.statement)
     text = passage.text
     folded = text.casefold()
     places = [place for term in terms if term.term in passage.terms for place in _places(folded, term)]
     if places and len(folded) == len(text):
         best = max(places, key=lambda place: (_weight_from(place[0], places), -place[0]))
         text = text[_start_of_sentence(text, best[0]) :]
+    return _line(text)
+
+
+def _line(text: str) -> str:
     line = " ".join(text[: 2 * SNIPPET_CHARS].split())
     return line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1].rstrip() + "…"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
@@ -32,11 +32,19 @@ class RetrievalMode(Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordKey:
-    """Names a chunk; for a document record the ordinal is 0."""
+    """Names a chunk; for a document record the ordinal is 0.
+
+    Attributes:
+        document_id: Document.
+        revision: Its revision.
+        ordinal: Of the chunk.
+        statement: Which of the chunk's propositions was found, from 1, and 0 for none. Not part of the name.
+    """
 
     document_id: str
     revision: int
     ordinal: int
+    statement: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +154,7 @@ class Passage:
         form: Form of the document.
         effective_at: When the revision came into force; None when unknown.
         ingested_position: KNOWLEDGE position of the fact that brought the revision.
+        statement: The proposition by which the chunk was found; empty for none.
     """
 
     key: RecordKey
@@ -163,6 +172,7 @@ class Passage:
     form: Form = Form.TEXT
     effective_at: datetime | None = None
     ingested_position: int = 0
+    statement: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from affidavit.event.v1 import envelope_pb2 as event_pb
 from affidavit.index.v1 import index_events_pb2 as index_pb
 from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
 from affidavit.ingest.v1 import settings_pb2 as settings_pb
+from affidavit.proposition.v1 import proposition_events_pb2 as proposition_pb
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
@@ -91,7 +92,7 @@ class World:
         self.models: CrateModels
 
     async def open(self) -> None:
-        for role in ("ingest", "chunker", "index", "embedder"):
+        for role in ("ingest", "chunker", "proposition", "index", "embedder"):
             self.buses[role] = await Bus.connect(self._nats_url, role=role)
         self.restart()
 
@@ -152,6 +153,43 @@ class World:
             ref = await self.packs.write(f"{crate}/{document}/{revision}/chunks", {"chunks": body})
             message.chunks.id, message.chunks.size_bytes = ref.id, ref.size_bytes
         return await self.append("chunker", document, message, key=f"{revision}", crate=crate)
+
+    async def evaluated(
+        self, chunked: Event, accepted: Sequence[Sequence[str]], *, generation: int = 1, announced: int | None = None
+    ) -> Event:
+        """What the proposition role does with a chunked revision; one rejected statement is in every chunk."""
+        about = chunked.message
+        assert isinstance(about, chunker_pb.DocumentChunked)
+        evaluations = [
+            proposition_pb.Evaluation(
+                chunk_ordinal=ordinal,
+                status=proposition_pb.EVALUATION_STATUS_EVALUATED,
+                propositions=[
+                    proposition_pb.EvaluatedProposition(ordinal=1, text="rejected"),
+                    *(
+                        proposition_pb.EvaluatedProposition(ordinal=number, text=text, accepted=True)
+                        for number, text in enumerate(texts, start=2)
+                    ),
+                ],
+            )
+            for ordinal, texts in enumerate(accepted)
+        ]
+        message = proposition_pb.PropositionsEvaluated(
+            document_id=about.document_id,
+            revision=about.revision,
+            settings_digest=about.settings_digest,
+            generation=generation,
+            accepted_count=sum(map(len, accepted)) if announced is None else announced,
+            chunk_count=about.chunk_count,
+            form=about.form,
+        )
+        if evaluations:
+            message.chunks.CopyFrom(about.chunks)
+            body = proposition_pb.EvaluationSet(evaluations=evaluations).SerializeToString()
+            prefix = f"{chunked.crate}/{about.document_id}/{about.revision}/propositions"
+            ref = await self.packs.write(prefix, {"evaluations": body})
+            message.evaluations.id, message.evaluations.size_bytes = ref.id, ref.size_bytes
+        return await self.append("proposition", about.document_id, message, key=f"{about.revision}:{generation}")
 
     async def erased(self, *, document: str = "d1", revision: int = 1, chunks: bool = True) -> Event:
         """What ingest says and, unless told otherwise, the chunker does when a document is erased."""

@@ -353,13 +353,6 @@ async def test_the_same_model_on_other_software_is_noted_once(
     assert notes[0].startswith("generation 1 of crate main was started with model fingerprint former, now it is ")
 
 
-async def test_a_strategy_that_is_not_built_is_refused(bare_world: World) -> None:
-    await bare_world.configure()
-    await bare_world.start_generation(strategy="proposition")
-    with pytest.raises(NotAvailableYet, match="proposition"):
-        await bare_world.embedder.handle(await bare_world.chunked(A))
-
-
 async def test_a_generation_without_crate_is_refused(bare_world: World) -> None:
     await bare_world.start_generation()
     with pytest.raises(NotFound, match="crate 'main' does not exist"):

@@ -18,6 +18,7 @@ from affidavit.index.v1 import index_events_pb2 as events_pb
 from affidavit.index.v1 import index_service_pb2 as pb
 from affidavit.index.v1 import index_service_pb2_grpc as pb_grpc
 from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
+from affidavit.proposition.v1 import proposition_events_pb2 as proposition_pb
 from google.protobuf.message import Message
 
 from services.index.main import wire
@@ -176,7 +177,12 @@ class World:
         generation: int = 1,
         chunks_parts: Mapping[str, bytes] | None = None,
         vectors_parts: Mapping[str, bytes] | None = None,
+        evaluations: Sequence[proposition_pb.Evaluation] | None = None,
     ) -> int:
+        """Say that a revision is embedded.
+
+        With evaluations, those of its chunks in order, the vectors of their accepted propositions follow the chunks'.
+        """
         message = embedder_pb.RecordsEmbedded(
             document_id=document_id(number),
             revision=revision,
@@ -185,6 +191,14 @@ class World:
             record_count=len(texts),
             form=form,
         )
+        if evaluations is not None:
+            told = proposition_pb.EvaluationSet(evaluations=evaluations).SerializeToString()
+            pack = await self.packs.write(
+                f"{crate}/{document_id(number)}/{revision}/propositions", {"evaluations": told}
+            )
+            message.evaluations.id, message.evaluations.size_bytes = pack.id, pack.size_bytes
+            accepted = sum(each.accepted for one in evaluations for each in one.propositions)
+            message.chunk_count, message.record_count = len(texts), len(texts) + accepted
         if texts:
             prefix = f"{crate}/{document_id(number)}/{revision}"
             chunk_set = chunker_pb.ChunkSet(
@@ -199,7 +213,7 @@ class World:
                 charset="utf-8",
                 headings=["Part"],
             )
-            rows = np.asarray([axis(number)] * len(texts) if vectors is None else vectors, dtype="<f4")
+            rows = np.asarray([axis(number)] * message.record_count if vectors is None else vectors, dtype="<f4")
             header = embedder_pb.VectorSet(model_id=model, dimension=rows.shape[1], count=len(rows))
             written = {"chunks": chunk_set.SerializeToString()}
             floats = {"vectors": header.SerializeToString(), "float32": rows.tobytes()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -333,3 +334,18 @@ async def test_a_lane_needs_a_crate_and_a_generation(lanes: KeywordLanes, crate:
 async def test_a_limit_below_one_is_rejected(lane: KeywordLane) -> None:
     with pytest.raises(Rejected, match="at least 1"):
         await lane.search(["gate"], LaneFilter(), 0)
+
+
+async def test_propositions_are_records_of_their_chunk(lane: KeywordLane) -> None:
+    told = [
+        replace(record(1, ordinal=ordinal), statement=number)
+        for ordinal, number in ((0, 1), (0, 1_023), (4_194_303, 2))
+    ]
+    words = ("alpha", "beta gamma", "delta")
+    records = tuple(keyword_record(of, text) for of, text in zip(told, words, strict=True))
+    await lane.replace([KeywordChange(document(1), EVERY_REVISION, records)], 1)
+    for of, text in zip(told, words, strict=True):
+        (hit,) = await lane.search(analyse_query(text), LaneFilter(), 10)
+        assert (hit.ordinal, hit.statement, hit.revision) == (of.ordinal, of.statement, 1)
+    await lane.replace([KeywordChange(document(1), 1)], 2)
+    assert await lane.count() == 0

@@ -82,7 +82,7 @@ def rows_of(crate: str, made: Plan, forces: Mapping[RevisionKey, Force]) -> Crat
 def content(fact: Embedded) -> RevisionContent:
     chunks = tuple(
         chunker_pb.Chunk(ordinal=n, text=f"{fact.settings_digest} {n}").SerializeToString()
-        for n in range(fact.record_count)
+        for n in range(fact.chunk_count)
     )
     told = Description(
         title=f"title {fact.revision}",
@@ -93,7 +93,7 @@ def content(fact: Embedded) -> RevisionContent:
         uri="u",
         headings=("one", "two"),
     )
-    return RevisionContent(description=told, chunks=chunks, terms=tuple(f"t{n} word" for n in range(fact.record_count)))
+    return RevisionContent(description=told, chunks=chunks, terms=tuple(f"t{n} word" for n in range(fact.chunk_count)))
 
 
 def ingested(revision: int, position: int, *, digest: str = "d1", document: str = DOC) -> Ingested:
@@ -116,7 +116,7 @@ def embedded(revision: int, position: int, *, digest: str = "d1", document: str 
         generation=1,
         chunks_pack=b"c" * 32,
         vectors_pack=b"v" * 32,
-        record_count=count,
+        chunk_count=count,
         model_id="m",
         dimension=4,
         form=Form.STRUCTURED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -283,3 +284,14 @@ async def test_a_lane_needs_a_crate_a_generation_and_a_dimension(
 async def test_a_limit_below_one_is_rejected(lane: VectorLane) -> None:
     with pytest.raises(Rejected, match="at least 1"):
         await lane.search(EAST, LaneFilter(), 0)
+
+
+async def test_propositions_are_records_of_their_chunk(lane: VectorLane) -> None:
+    places = ((0, 1), (0, 1_023), (4_194_303, 2))
+    records = tuple(replace(record(1, ordinal=ordinal), statement=number) for ordinal, number in places)
+    await lane.replace([VectorChange(document(1), EVERY_REVISION, records, np.stack([EAST, NORTH, WEST]))], 1)
+    for place, vector in zip(places, (EAST, NORTH, WEST), strict=True):
+        hit = (await lane.search(vector, LaneFilter(), 1))[0]
+        assert (hit.ordinal, hit.statement) == place
+    await lane.replace([VectorChange(document(1), 1)], 2)
+    assert await lane.count() == 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from services.index.domain.build import distinct_terms, keyword_change, vector_change
-from services.index.domain.content import ChunkContent, Description
+from services.index.domain.build import distinct_terms, keyword_records, vector_change
+from services.index.domain.content import ChunkContent, Description, Evaluated, Statement
 from services.index.domain.documents import Embedded
 from services.index.domain.force import Force
-from services.index.domain.records import Form, Kind
+from services.index.domain.records import Form, KeywordChange, Kind
 
 DOC = "a" * 32
 
@@ -22,7 +22,7 @@ def fact(form: Form = Form.TEXT, count: int = 2) -> Embedded:
         generation=1,
         chunks_pack=b"",
         vectors_pack=b"",
-        record_count=count,
+        chunk_count=count,
         model_id="m",
         dimension=2,
         form=form,
@@ -41,6 +41,10 @@ def chunk(
         overlap_chars=overlap,
         encoded=text.encode(),
     )
+
+
+def keyword_change(of: Embedded, told: Description, chunks: list[ChunkContent], force: Force) -> KeywordChange:
+    return keyword_records(of, told, chunks, force).change(None)
 
 
 FORCE = Force(effective_from=5, position=9)
@@ -138,3 +142,58 @@ def test_without_any_length_nothing_is_added() -> None:
     change = vector_change(fact(), TOLD, np.zeros((2, 2), dtype=np.float32), FORCE)
     assert change.records == ()
     assert change.vectors is None
+
+
+STATEMENTS = Evaluated(
+    alone=frozenset({2}),
+    statements=(
+        Statement(0, 1, "Boats moor at the north quay."),
+        Statement(0, 2, "Maria Keller runs the quay."),
+    ),
+)
+
+
+def test_propositions_take_the_place_of_their_chunk() -> None:
+    chunks = [chunk(0, "they moor there", headings=("Mooring",)), chunk(1, "left out"), chunk(2, "stands alone")]
+    records = keyword_records(fact(count=3), TOLD, chunks, FORCE)
+    change = records.change(STATEMENTS)
+    assert [(each.record.kind, each.record.ordinal, each.record.statement) for each in change.records] == [
+        (Kind.CHUNK, 2, 0),
+        (Kind.CHUNK, 0, 1),
+        (Kind.CHUNK, 0, 2),
+        (Kind.DOCUMENT, 0, 0),
+    ]
+    alone, first, _, document = change.records
+    assert (alone, document) == (records.chunks[2], records.document), "what is no proposition is as it always was"
+    assert "quay" in first.text
+    assert "they" not in first.text
+    assert (first.title, first.headings) == (records.chunks[0].title, records.chunks[0].headings)
+    assert first.entities == ()
+
+
+def test_entities_of_a_proposition_are_its_own() -> None:
+    told = keyword_records(fact(Form.INFORMAL, 1), TOLD, [chunk(0, "Ask for berth QX-9")], FORCE).change(
+        Evaluated(frozenset(), (Statement(0, 1, "Maria Keller runs the quay."),))
+    )
+    assert any("keller" in entity for entity in told.records[0].entities)
+    assert not any("qx" in entity for entity in told.records[0].entities)
+
+
+def test_vectors_of_propositions_follow_those_of_the_chunks() -> None:
+    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.6, 0.8], [0.0, 0.0]], dtype=np.float32)
+    change = vector_change(fact(count=3), TOLD, vectors, FORCE, STATEMENTS)
+    assert [(record.kind, record.ordinal, record.statement) for record in change.records] == [
+        (Kind.CHUNK, 2, 0),
+        (Kind.CHUNK, 0, 1),
+        (Kind.DOCUMENT, 0, 0),
+    ]
+    assert change.vectors is not None
+    np.testing.assert_allclose(change.vectors[:2], np.array([[0.0, 1.0], [0.6, 0.8]]))
+    without = vector_change(fact(count=3), TOLD, vectors[:3], FORCE)
+    assert without.vectors is not None
+    np.testing.assert_array_equal(change.vectors[-1], without.vectors[-1], "documents are found as ever")
+
+
+def test_a_document_without_any_record_below_it_is_found_as_a_whole() -> None:
+    change = vector_change(fact(count=1), TOLD, np.array([[1, 0]], dtype=np.float32), FORCE, Evaluated(frozenset(), ()))
+    assert [record.kind for record in change.records] == [Kind.DOCUMENT]

@@ -1,5 +1,7 @@
 """Answers made of the evidence's own sentences."""
 
+from dataclasses import replace
+
 from services.query.domain.evidence import Scored
 from services.query.domain.extractive import answer_text, choose, compose, literal_spans, pieces
 from services.query.domain.outcomes import sources_of
@@ -86,6 +88,14 @@ def test_pieces_join_to_the_text() -> None:
 def test_sources_name_each_document_once_by_its_first_marker() -> None:
     places = compose((unit("Alpha.", "a"), unit("Beta.", "b"), unit("Gamma.", "a")))
     assert [(source.marker, source.passage.key.document_id) for source in sources_of(places)] == [(1, "a"), (2, "b")]
+
+
+def test_a_proposition_is_its_chunks_snippet() -> None:
+    chunk = passage("It listens there. It sleeps.")
+    told = replace(chunk, statement="The relay of Aldgate\n listens on port 7443. " + "x" * 400)
+    shown = snippet(told, (TermWeight("listen", 2.0, 1),))
+    assert shown.startswith("The relay of Aldgate listens on port 7443. x")
+    assert len(shown) == SNIPPET_CHARS
 
 
 def test_snippets_show_why_a_chunk_was_found() -> None:

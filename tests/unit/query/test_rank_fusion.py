@@ -92,3 +92,17 @@ def test_documents_of_a_lane_alone_keep_its_order() -> None:
     alone = fuse_documents((), meaning, shown=(), weights=WEIGHTS, k=60)
     assert [(item.key.document_id, item.key.ordinal) for item in alone] == [("b", 2), ("a", 1)]
     assert fuse_documents([hit("a")], (), shown=(), weights=WEIGHTS, k=60)[0].key.ordinal == 0
+
+
+def test_a_chunk_keeps_the_proposition_that_stands_higher_in_its_lane() -> None:
+    def found(name: str, statement: int) -> LaneHit:
+        return LaneHit(RecordKey(name, 1, 0, statement), 1.0, Form.TEXT)
+
+    first, second = fused([found("a", 2), found("b", 3)], [found("b", 4), found("a", 5)])
+    assert {first.key.document_id: first.key.statement, second.key.document_id: second.key.statement} == {
+        "a": 2,
+        "b": 4,
+    }
+    (both,) = fused([found("a", 2)], [found("a", 5)])
+    assert (both.key.statement, both.keyword_rank, both.vector_rank) == (2, 1, 1)
+    assert RecordKey("a", 1, 0, 2) == RecordKey("a", 1, 0), "a statement is no part of a chunk's name"

@@ -31,7 +31,7 @@ StoredForce = tuple[int, int, int, int, int]
 """Effective from and in force until, microseconds since 1970; log positions from which the latter is known, and of the
 revision; 1 when it is current, else 0."""
 StoredRecord = tuple[int, int, str, str, str, StoredForce]
-"""Revision, ordinal, kind, form, source domain, force."""
+"""Revision, place in the revision, kind, form, source domain, force."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
