@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from services.kernel.credentials import Credentials
-from services.kernel.errors import Failure, Rejected, Unavailable
+from services.kernel.errors import Failure, ProviderAway, ProviderRefused, Rejected, Unavailable
 
 _MAX_RETRY_AFTER_S = 20.0
 _LATER = frozenset({408, 409, 425, 429})
@@ -22,22 +22,6 @@ _DENIED = frozenset({401, 403})
 _REFERENCES = ("env:", "file:")
 # What says where a request ends and whom it is for: never a crate's to set.
 _OURS = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
-
-
-class ProviderRefused(Rejected):
-    """The provider refuses this request, and will refuse it again.
-
-    Attributes:
-        status: HTTP status that it answered with; 0 when the answer itself is the refusal.
-    """
-
-    def __init__(self, message: str, status: int = 0) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class ProviderAway(Unavailable):
-    """The provider doesn't answer as it should now; the same request may succeed later."""
 
 
 class _TryAgain(Exception):  # noqa: N818  (not an error yet)

@@ -9,15 +9,8 @@ import httpx
 import pytest
 
 from services.kernel.credentials import Credentials
-from services.kernel.errors import Failure, Rejected, Unavailable, outcome
-from services.kernel.providers import (
-    Endpoint,
-    ProviderAway,
-    ProviderClient,
-    ProviderRefused,
-    call_url,
-    provider_name,
-)
+from services.kernel.errors import Failure, ProviderAway, ProviderRefused, Rejected, Unavailable, outcome
+from services.kernel.providers import Endpoint, ProviderClient, call_url, provider_name
 
 SECRET = "sk-very-secret"  # noqa: S105  (made up)
 
