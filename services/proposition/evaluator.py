@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from services.kernel.errors import ProviderAway, ProviderRefused
+from services.proposition import metrics
 from services.proposition.bindings import Bound
 from services.proposition.domain import prompts, reading
 from services.proposition.domain.evaluation import (
@@ -77,11 +78,14 @@ class ChunkEvaluator:
             texts = await self._generated(source, trace)
             statements = await self._graded(source, texts, trace)
         except Failed as failed:
+            metrics.chunks.labels(failed.problem.value).inc()
             by_policy = status_of_failure(self._bound.policy)
             if by_policy is None:
                 raise
             problem, diagnostics, status = failed.problem, failed.diagnostics, by_policy
             statements = failed.statements
+        else:
+            metrics.chunks.labels("evaluated").inc()
         return Evaluation(
             ordinal=ordinal,
             fingerprint=b"" if problem else self.key(source),
@@ -126,7 +130,8 @@ class ChunkEvaluator:
     async def _ask(self, messages: Sequence[Message], schema: Schema) -> Completion:
         self.calls += 1
         try:
-            return await self._bound.model.complete(messages, schema)
+            with metrics.call_seconds.labels(schema.name).time():
+                return await self._bound.model.complete(messages, schema)
         except (ProviderRefused, ProviderAway) as error:
             failed = Failed(Problem.PROVIDER_ERROR, error.message, lasting=isinstance(error, ProviderRefused))
         raise failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from services.kernel.envelope import Event, Poison
 from services.kernel.erasures import erased_since
 from services.kernel.errors import Conflict, Corrupt, Failure, NotFound, Rejected, Unavailable
 from services.kernel.progress import Progress, telling
-from services.proposition import codec
+from services.proposition import codec, metrics
 from services.proposition.bindings import CrateBindings
 from services.proposition.codec import Chunked, Erased, Evaluated
 from services.proposition.domain.evaluation import Evaluation, Failed, PackAt, Revision, Source, Status
@@ -107,7 +107,7 @@ class Evaluating:
             return True
         evaluated = Evaluated(chunked=chunked, generation=generation.number)
         if chunked.chunks is not None:
-            evaluated = await self._chunks(event.crate, evaluated, chunked.chunks, await self._previous(last))
+            evaluated = await self._chunks(event, evaluated, chunked.chunks, await self._previous(last))
             # Only now: whoever erases from here on finds our pack.
             if await erased_since(self._bus, event):
                 return False
@@ -156,10 +156,10 @@ class Evaluating:
             )
         return codec.pack_of(last.message) if last else None
 
-    async def _chunks(self, crate_id: str, bare: Evaluated, chunks: PackAt, previous: PackAt | None) -> Evaluated:
+    async def _chunks(self, event: Event, bare: Evaluated, chunks: PackAt, previous: PackAt | None) -> Evaluated:
         chunked = bare.chunked
-        revision = Revision(crate_id, chunked.document_id, chunked.revision)
-        bound = await self._bindings.bound(crate_id)
+        revision = Revision(event.crate, chunked.document_id, chunked.revision)
+        bound = await self._bindings.bound(event.crate)
         evaluator = ChunkEvaluator(bound=bound, clock=self._clock)
         sources = await self._evaluations.sources(revision, chunks, chunked.chunk_count)
         keys = [evaluator.key(source) for source in sources]
@@ -167,12 +167,24 @@ class Evaluating:
         reused = sum(key in known for key in keys)
         todo = _todo(keys, sources, known)
         progress = Progress(chunked.document_id, codec.task(chunked), done=reused)
-        async with telling(self._bus, crate_id, progress) if todo else contextlib.nullcontext():
-            work = _Work(evaluator, self._evaluations, revision, progress)
+
+        async def evaluate(chunk: _Todo) -> Evaluation:
+            if await erased_since(self._bus, event):
+                # Nothing of it is sent any more.
+                raise NotFound(f"document {chunked.document_id} was erased meanwhile")
+            found = await evaluator.evaluate(chunk.ordinal, chunk.source)
+            if found.status is Status.EVALUATED:
+                await self._evaluations.keep(revision, found)
+            progress.done += 1
+            return found
+
+        async with telling(self._bus, event.crate, progress) if todo else contextlib.nullcontext():
+            work = _Work(evaluate, revision)
             fresh = await work.all(todo, at_once=bound.model.calls_at_once)
         found = {**known, **fresh}
         evaluations = tuple(found[key].of_chunk(ordinal) for ordinal, key in enumerate(keys))
         pack = await self._evaluations.write(revision, evaluations)
+        metrics.chunks.labels("reused").inc(len(keys) - len(todo))
         return replace(
             bare,
             pack=pack,
@@ -207,13 +219,9 @@ class Evaluating:
 class _Work:
     """The chunks of one document that need calls, some side by side."""
 
-    def __init__(
-        self, evaluator: ChunkEvaluator, evaluations: Evaluations, revision: Revision, progress: Progress
-    ) -> None:
-        self._evaluator = evaluator
-        self._evaluations = evaluations
+    def __init__(self, evaluate: Callable[[_Todo], Awaitable[Evaluation]], revision: Revision) -> None:
+        self._evaluate = evaluate
         self._revision = revision
-        self._progress = progress
         self._found: dict[bytes, Evaluation] = {}
         self._failed: list[tuple[int, Exception]] = []
 
@@ -234,14 +242,9 @@ class _Work:
 
     async def _one(self, chunk: _Todo) -> None:
         try:
-            found = await self._evaluator.evaluate(chunk.ordinal, chunk.source)
-            if found.status is Status.EVALUATED:
-                await self._evaluations.keep(self._revision, found)
+            self._found[chunk.key] = await self._evaluate(chunk)
         except Exception as error:  # noqa: BLE001  (raised again once the calls in work are finished)
             self._failed.append((chunk.ordinal, error))
-        else:
-            self._found[chunk.key] = found
-            self._progress.done += 1
 
     def _failure(self) -> Exception:
         """What the document fails with: a fault of ours before a failed evaluation, then the first chunk."""
