@@ -244,6 +244,27 @@ async def test_two_processes_evaluate_a_revision_once(world: World) -> None:
     assert await world.buses["proposition"].last_position() == position
 
 
+async def test_a_pack_goes_again_when_another_process_was_faster(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = await world.chunked(A)
+
+    async def slower(**_: object) -> NoReturn:
+        raise Conflict("somebody was faster")
+
+    monkeypatch.setattr(world.buses["proposition"], "append", slower)
+    with pytest.raises(Conflict, match="somebody was faster"):
+        await world.evaluating.handle(event)
+    assert world.names("propositions") == []
+    assert len(world.names("propositions-partial")) == 3
+
+
+async def test_old_evaluations_of_another_form_are_made_again(world: World) -> None:
+    ref = await world.packs.write(f"{CRATE}/{DOCUMENT}/1/propositions", {"evaluations": b"\xff"})
+    message = pb.PropositionsEvaluated(document_id=DOCUMENT, revision=1, generation=1, chunk_count=1)
+    message.evaluations.CopyFrom(event_pb.PackRef(id=ref.id, size_bytes=ref.size_bytes))
+    await world.append("proposition", DOCUMENT, message, key="old")
+    assert (await world.run(["alpha"], revision=2)).call_count == 2
+
+
 async def test_erasing_deletes_all_packs_of_the_document_and_no_others(world: World) -> None:
     await world.run(A)
     await world.run(B, revision=2)

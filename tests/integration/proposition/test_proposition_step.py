@@ -233,3 +233,16 @@ async def test_a_document_without_chunks_has_an_empty_list(world: World) -> None
     await world.named("PropositionsEvaluated")
     reply = await listed(world)
     assert (reply.chunk_count, list(reply.propositions), list(reply.evaluations)) == (0, [], [])
+
+
+async def test_a_page_holds_at_least_one_chunk_and_not_too_much_text(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.proposition.servicer._MAX_PAGE_CHARS", 10)
+    await start(world)
+    await chunk(world, "alpha", "beta")
+    await world.named("PropositionsEvaluated")
+    first = await listed(world)
+    second = await listed(world, token=first.next_page_token)
+    assert [[each.chunk_ordinal for each in page.evaluations] for page in (first, second)] == [[0], [1]]
+    assert second.next_page_token == ""
