@@ -15,6 +15,7 @@ from services.cli import (
     erasing,
     failures,
     node,
+    propositions,
     receipts,
     relations,
     replay,
@@ -40,6 +41,7 @@ app.command("search")(answers.search)
 app.command("state")(states.state)
 app.command("states")(states.states)
 app.command("history")(states.history)
+app.command("propositions")(propositions.propositions)
 app.command("replay")(replay.replay)
 app.command("doctor")(doctor.doctor)
 app.add_typer(failures.app, name="failures")

@@ -9,6 +9,7 @@ import grpc
 import typer
 from affidavit.index.v1.index_service_pb2_grpc import IndexServiceStub
 from affidavit.ingest.v1.ingest_service_pb2_grpc import IngestServiceStub
+from affidavit.proposition.v1.proposition_service_pb2_grpc import PropositionServiceStub
 from affidavit.query.v1.query_service_pb2_grpc import QueryServiceStub
 from affidavit.receipt.v1.receipt_service_pb2_grpc import ReceiptServiceStub
 
@@ -37,6 +38,7 @@ class Client:
         self._channels: dict[str, grpc.Channel] = {}
         self.ingest = IngestServiceStub(self._channel("ingest"))
         self.index = IndexServiceStub(self._channel("index"))
+        self.proposition = PropositionServiceStub(self._channel("proposition"))
         self.query = QueryServiceStub(self._channel("query"))
         self.receipt = ReceiptServiceStub(self._channel("receipt"))
 

@@ -28,6 +28,9 @@ def create(
     window: rules.Windows = None,
     superseding_series: rules.Series = None,
     state_rules: rules.RulesFile = None,
+    answer_url: Annotated[str, typer.Option(help="OpenAI-compatible endpoint that writes propositions.")] = "",
+    answer_model: Annotated[str, typer.Option(help="Name of its model.")] = "",
+    answer_credential: Annotated[str, typer.Option(help="Where its key is read from: env:NAME or file:name.")] = "",
     data_dir: DataDir = DEFAULT_DATA_DIR,
     address: Address = "",
     json_output: JsonFlag = False,
@@ -35,6 +38,15 @@ def create(
     """Create a crate, the isolation boundary of documents and answers."""
     with explained():
         request = ingest_service_pb2.CreateCrateRequest(crate_id=crate, settings=parse_settings(settings or []))
+        if answer_url or answer_model or answer_credential:
+            request.providers.add(
+                role=settings_pb2.PROVIDER_ROLE_ANSWER,
+                kind=settings_pb2.PROVIDER_KIND_OPENAI_COMPATIBLE,
+                enabled=True,
+                base_url=answer_url,
+                model=answer_model,
+                credential=answer_credential,
+            )
         changes = rules.Changes(state_word or [], window or [], superseding_series or [], state_rules)
         if changes:
             request.settings.state_rules.CopyFrom(changes.applied(settings_pb2.StateRules()))

@@ -131,7 +131,7 @@ async def _local_model(settings: EmbedderSettings) -> EmbeddingModel:
 def _remote_models(settings: EmbedderSettings) -> Callable[[Provider], EmbeddingModel]:
     def connect(provider: Provider) -> EmbeddingModel:
         from services.embedder.adapters.model_openai import OpenAiModel
-        from services.embedder.adapters.transport_httpx import GuardedTransport
+        from services.kernel.transport import GuardedTransport
 
         transport = GuardedTransport.over_network(
             allow_loopback=settings.allow_loopback_providers,

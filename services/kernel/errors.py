@@ -67,6 +67,22 @@ class Exhausted(Unavailable):
     code = "exhausted"
 
 
+class ProviderRefused(Rejected):
+    """A model's provider refuses this request, and will refuse it again.
+
+    Attributes:
+        status: HTTP status that it answered with; 0 when the answer itself is the refusal.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ProviderAway(Unavailable):
+    """A model's provider doesn't answer as it should now; the same request may succeed later."""
+
+
 class Corrupt(Failure):
     """Stored data isn't what was stored."""
 

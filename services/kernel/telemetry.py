@@ -14,6 +14,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from services.kernel.envelope import Event
 
+# Below "warning" they log addresses and what providers send in headers.
+_TELL_CONTENT = ("httpx", "httpcore")
 _tracer = trace.get_tracer("affidavit")
 _log = logging.getLogger("affidavit.events")
 REGISTRY = CollectorRegistry()
@@ -58,6 +60,8 @@ def configure_logging(level: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for name in _TELL_CONTENT:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from services.query.domain.extractive import answer_text, compose, literal_spans, pieces
@@ -36,6 +36,8 @@ def test_sentences_are_in_order_trimmed_and_lose_no_word(text: str) -> None:
 
 @settings(deadline=None)
 @given(TEXTS, MEDIA, SIGNS)
+@example("- ", "application/yaml", "")
+@example("- \n  \n- a: 1", "application/yaml", "")
 def test_records_lie_in_the_text(text: str, media_type: str, context: str) -> None:
     for record in find_records(text, media_type=media_type, context=context):
         assert 0 <= record.start < record.end <= len(text)

@@ -9,33 +9,21 @@ import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
 from numpy.typing import NDArray
 
 from services.embedder.domain.batches import BatchLimits
-from services.embedder.domain.models import Provider, Purpose, embeddings_url
+from services.embedder.domain.models import Provider, Purpose
 from services.kernel.credentials import Credentials
 from services.kernel.errors import Rejected, Unavailable
+from services.kernel.providers import Endpoint, ProviderClient, call_url, provider_name
 
 _LIMITS = BatchLimits(texts=64, size_bytes=256 * 1024)
 _CALLS_AT_ONCE = 2
 _ATTEMPTS = {Purpose.DOCUMENT: 4, Purpose.QUERY: 2}
-_MAX_RETRY_AFTER_S = 20.0
 _MAX_ANSWER_BYTES = 64 << 20
-_LATER = frozenset({408, 409, 425, 429})
-_DENIED = frozenset({401, 403})
-
-
-class _TryAgain(Exception):  # noqa: N818  (not an error yet)
-    """An attempt failed in a way that may pass."""
-
-    def __init__(self, problem: str, wait_s: float = 0.0) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.wait_s = wait_s
 
 
 class OpenAiModel:
@@ -53,14 +41,18 @@ class OpenAiModel:
         credentials: Credentials,
         backoff_s: float = 0.5,
     ) -> None:
-        self._provider = provider
-        self._credentials = credentials
-        self._backoff_s = backoff_s
-        self._url = embeddings_url(provider.base_url)
-        self._name = f"embedding provider {urlsplit(provider.base_url).hostname}"
-        # A client of its own: pooled connections of two providers must never be mixed up.
-        self._client = httpx.AsyncClient(
-            transport=transport, timeout=provider.timeout_s, follow_redirects=False, trust_env=False
+        name = provider_name("embedding", provider.base_url)
+        endpoint = Endpoint(
+            name=name,
+            url=call_url(provider.base_url, "embeddings"),
+            timeout_s=provider.timeout_s,
+            credential=provider.credential,
+            headers={},
+            advice="base_url, model and max_input_chars",
+        )
+        self._name = name
+        self._client = ProviderClient(
+            endpoint=endpoint, transport=transport, credentials=credentials, backoff_s=backoff_s
         )
         self.model_id = provider.model
         self.dimension = provider.dimension
@@ -79,56 +71,13 @@ class OpenAiModel:
                     f"a text has {len(text)} characters, but {self._name} takes at most {self.max_input_chars}: "
                     "ingest with a smaller chunk size, or raise max_input_chars if the model takes more"
                 )
-        attempts = _ATTEMPTS[purpose]
-        for attempt in range(attempts):
-            try:
-                return await self._attempt(texts)
-            except _TryAgain as again:
-                problem = again.problem
-                if attempt + 1 < attempts:
-                    await asyncio.sleep(max(again.wait_s, self._backoff_s * 2**attempt))
-        raise Unavailable(f"{self._name} {problem}, {attempts} times in a row: try later, or see whether it is up")
+        body = {"model": self.model_id, "input": list(texts), "encoding_format": "float"}
+        content = await self._client.post(body, attempts=_ATTEMPTS[purpose], most_bytes=_MAX_ANSWER_BYTES)
+        return await asyncio.to_thread(self._vectors, content, len(texts))
 
     async def close(self) -> None:
         """See EmbeddingModel."""
-        await self._client.aclose()
-
-    async def _attempt(self, texts: Sequence[str]) -> NDArray[np.floating]:
-        headers = {"authorization": f"Bearer {token}"} if (token := self._credential()) else {}
-        body = {"model": self.model_id, "input": list(texts), "encoding_format": "float"}
-        try:
-            async with (
-                asyncio.timeout(self._provider.timeout_s),
-                self._client.stream("POST", self._url, headers=headers, json=body) as answer,
-            ):
-                self._check_status(answer)
-                content = await self._read(answer)
-        except (TimeoutError, httpx.TimeoutException) as error:
-            raise _TryAgain(f"did not answer within {self._provider.timeout_s} s") from error
-        except httpx.HTTPError as error:
-            raise _TryAgain(f"could not be reached ({type(error).__name__})") from error
-        return await asyncio.to_thread(self._vectors, content, len(texts))
-
-    def _check_status(self, answer: httpx.Response) -> None:
-        status = answer.status_code
-        if status == httpx.codes.OK:
-            return
-        if status in _LATER or status >= 500:
-            raise _TryAgain(f"answered {status}", _retry_after_s(answer))
-        if answer.is_redirect:
-            raise Rejected(f"{self._name} answered {status}, a redirect: set base_url to the final address")
-        if status in _DENIED:
-            # May pass: a credential that ran out is replaced without touching the documents that wait.
-            raise Unavailable(f"{self._name} answered {status}: check {self._provider.credential or 'its credential'}")
-        raise Rejected(f"{self._name} answered {status}: check base_url, model and max_input_chars")
-
-    async def _read(self, answer: httpx.Response) -> bytes:
-        content = bytearray()
-        async for block in answer.aiter_bytes():
-            content += block
-            if len(content) > _MAX_ANSWER_BYTES:
-                raise Unavailable(f"{self._name} answered with over {_MAX_ANSWER_BYTES} bytes: is base_url right?")
-        return bytes(content)
+        await self._client.close()
 
     def _vectors(self, content: bytes, count: int) -> NDArray[np.floating]:
         try:
@@ -145,29 +94,6 @@ class OpenAiModel:
                 "create a crate with the right dimension"
             )
         return np.stack(rows)
-
-    def _credential(self) -> str:
-        """Read the credential anew, so that it can be rotated without a restart."""
-        reference = self._provider.credential
-        if not reference:
-            return ""
-        problem = self._credentials.problem(reference)
-        if problem:
-            # Accepted by an earlier release, or the operator has changed what is allowed.
-            raise Rejected(f"{self._name}: {problem}")
-        try:
-            found = self._credentials.read(reference)
-        except (KeyError, OSError, UnicodeDecodeError) as error:
-            raise Unavailable(f"{self._name}: credential {reference} can't be read ({type(error).__name__})") from error
-        token = found.strip()
-        if not token or not token.isascii() or not token.isprintable():
-            raise Unavailable(f"{self._name}: credential {reference} is empty or holds characters that no header takes")
-        return token
-
-
-def _retry_after_s(answer: httpx.Response) -> float:
-    value = answer.headers.get("retry-after", "")
-    return min(float(value), _MAX_RETRY_AFTER_S) if value.isascii() and value.isdigit() else 0.0
 
 
 def _rows(answer: Any, count: int) -> list[NDArray[np.float64]]:

@@ -96,18 +96,3 @@ def mismatch(generation: Generation, model_id: str, dimension: int) -> str:
         f"generation {generation.number} is built on {generation.model_id} with {generation.dimension} dimensions, "
         f"but the embedding model is now {model_id} with {dimension}"
     )
-
-
-def embeddings_url(base_url: str) -> str:
-    """Address of the embeddings call below a provider's address, with or without its version part.
-
-    Args:
-        base_url: For example "https://api.example.com/v1".
-
-    Returns:
-        For example "https://api.example.com/v1/embeddings".
-    """
-    root = base_url.rstrip("/")
-    last = root.rsplit("/", 1)[-1]
-    versioned = last[:1] == "v" and last[1:].isdigit()
-    return f"{root}/embeddings" if versioned else f"{root}/v1/embeddings"

@@ -183,6 +183,9 @@ def provider(message: pb.Provider) -> Provider:
         max_input_chars=message.max_input_chars,
         timeout_s=message.timeout_s,
         dimension=message.dimension,
+        headers=tuple(sorted(message.headers.items())),
+        max_output_tokens=message.max_output_tokens,
+        max_concurrency=message.max_concurrency,
     )
 
 
@@ -198,6 +201,9 @@ def provider_message(value: Provider) -> pb.Provider:
         max_input_chars=value.max_input_chars,
         timeout_s=value.timeout_s,
         dimension=value.dimension,
+        headers=dict(value.headers),
+        max_output_tokens=value.max_output_tokens,
+        max_concurrency=value.max_concurrency,
     )
 
 

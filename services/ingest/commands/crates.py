@@ -17,7 +17,7 @@ from services.ingest.domain import chunking, providers, settings
 from services.ingest.domain.chunking import ChunkPatch, ChunkSettings
 from services.ingest.domain.documents import fact_key
 from services.ingest.domain.providers import Provider, ProviderPolicy
-from services.ingest.domain.settings import CrateSettings, SettingsPatch
+from services.ingest.domain.settings import CrateSettings, RetrievalStrategy, SettingsPatch
 from services.ingest.domain.values import CrateRow, JobRow
 from services.ingest.ports import Sources
 from services.kernel.errors import Conflict, NotFound
@@ -72,6 +72,8 @@ class Crates:
             settings.crate_id(crate_id)
             merged = settings.merge(CrateSettings(), patch)
             checked = providers.check_providers(wanted, self._policy)
+            if merged.retrieval_strategy is RetrievalStrategy.PROPOSITION:
+                providers.check_propositions(checked)
         taken = Conflict(f"crate {crate_id} exists already: change it with `affidavit crate set`")
         if await self._read_crate(crate_id) is not None:
             raise taken
@@ -105,13 +107,24 @@ class Crates:
             NotFound: When there is no such crate.
             Conflict: When others keep changing it.
         """
-        return await self._change(crate_id, lambda row: replace(row, settings=settings.merge(row.settings, patch)))
+        return await self._change(
+            crate_id, lambda row: replace(row, settings=settings.reconfigure(row.settings, patch))
+        )
 
     async def put_provider(self, crate_id: str, wanted: Provider) -> int:
         """Set the provider of a role, see `configure`."""
         policy = self._policy
         return await self._change(
-            crate_id, lambda row: replace(row, providers=providers.put_provider(row.providers, wanted, policy))
+            crate_id,
+            lambda row: replace(
+                row,
+                providers=providers.put_provider(
+                    row.providers,
+                    wanted,
+                    policy,
+                    propositions=row.settings.retrieval_strategy is RetrievalStrategy.PROPOSITION,
+                ),
+            ),
         )
 
     async def put_job(self, crate_id: str, job_id: str, patch: ChunkPatch) -> tuple[JobRow, tuple[str, ...]]:

@@ -17,6 +17,18 @@ MAX_TIMEOUT_S: Final = 600
 MAX_DIMENSION: Final = 8_192
 MAX_URL_CHARS: Final = 2_048
 MAX_MODEL_CHARS: Final = 256
+MAX_OUTPUT_TOKENS: Final = 131_072
+MAX_CONCURRENCY: Final = 64
+MAX_HEADERS: Final = 20
+MAX_HEADER_CHARS: Final = 1_024
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
+_OUR_HEADERS: Final = frozenset(
+    (
+        *("authorization", "proxy-authorization", "cookie", "host", "user-agent", "accept", "accept-encoding"),
+        *("content-length", "content-type", "content-encoding", "connection", "transfer-encoding", "te", "trailer"),
+        *("upgrade", "expect"),
+    )
+)
 _CREDENTIAL = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:[^\x00-\x1f]{1,1023}")
 # Forms such as 127.1, 0x7f000001 or 2130706433, which resolvers take for IPv4 addresses.
 _NUMERIC_HOST = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*\.?", re.IGNORECASE)
@@ -56,6 +68,9 @@ class Provider:
         max_input_chars: Most code points of one input; 0 for no limit.
         timeout_s: Seconds; 0 for 30.
         dimension: Length of the vectors.
+        headers: Name and value of what every call to an answer provider carries; a value may be a reference.
+        max_output_tokens: Most that an answer provider may write in one call; 0 for 2,048.
+        max_concurrency: Calls to an answer provider side by side; 0 for 4.
     """
 
     role: ProviderRole
@@ -67,6 +82,9 @@ class Provider:
     max_input_chars: int = 0
     timeout_s: int = 0
     dimension: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    max_output_tokens: int = 0
+    max_concurrency: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +115,7 @@ def check_providers(wanted: tuple[Provider, ...], policy: ProviderPolicy) -> tup
     """Check the providers of a new crate.
 
     Args:
-        wanted: As the caller names them; none means the packaged model.
+        wanted: As the caller names them; without one for embedding, the packaged model embeds.
         policy: What is allowed.
 
     Returns:
@@ -110,16 +128,37 @@ def check_providers(wanted: tuple[Provider, ...], policy: ProviderPolicy) -> tup
     checked = tuple(check_provider(provider, policy) for provider in wanted)
     if len({provider.role for provider in checked}) != len(checked):
         raise Refused("two providers have the same role: a crate has one provider per role")
-    return checked or default_providers(policy)
+    if any(provider.role is ProviderRole.EMBEDDING for provider in checked):
+        return checked
+    return (*default_providers(policy), *checked)
 
 
-def put_provider(current: tuple[Provider, ...], wanted: Provider, policy: ProviderPolicy) -> tuple[Provider, ...]:
+def check_propositions(providers: tuple[Provider, ...]) -> None:
+    """Check that a crate with propositions has who writes and grades them.
+
+    Args:
+        providers: Of the crate, checked.
+
+    Raises:
+        Refused: When it has no enabled answer provider.
+    """
+    if not any(provider.role is ProviderRole.ANSWER and provider.enabled for provider in providers):
+        raise Refused(
+            "retrieval_strategy proposition needs an enabled answer provider, which writes and grades the propositions: "
+            "give an openai-compatible one with base_url and model"
+        )
+
+
+def put_provider(
+    current: tuple[Provider, ...], wanted: Provider, policy: ProviderPolicy, *, propositions: bool
+) -> tuple[Provider, ...]:
     """Replace the provider of a role.
 
     Args:
         current: Providers of the crate.
         wanted: The new one.
         policy: What is allowed.
+        propositions: Whether the crate's records are written by its answer provider.
 
     Returns:
         Providers after.
@@ -130,7 +169,7 @@ def put_provider(current: tuple[Provider, ...], wanted: Provider, policy: Provid
     """
     checked = check_provider(wanted, policy)
     for held in current:
-        if held.role is checked.role:
+        if held.role is checked.role and (propositions or held.role is ProviderRole.EMBEDDING):
             _check_same_space(held, checked)
     return (*(held for held in current if held.role is not checked.role), checked)
 
@@ -149,8 +188,12 @@ def check_provider(provider: Provider, policy: ProviderPolicy) -> Provider:
         Refused: When a field can't be used.
         NotBuiltYet: When its role or kind is served by a later version.
     """
+    if provider.role is ProviderRole.ANSWER:
+        return _answering(provider, policy)
     if provider.role is not ProviderRole.EMBEDDING:
         raise NotBuiltYet(f"a provider of role {provider.role} is not available yet: leave it out")
+    if provider.headers or provider.max_output_tokens or provider.max_concurrency:
+        raise Refused("headers, max_output_tokens and max_concurrency are for answer providers: leave them out")
     if provider.kind not in (ProviderKind.LOCAL_ONNX, ProviderKind.OPENAI_COMPATIBLE):
         raise NotBuiltYet(
             f"an embedding provider of kind {provider.kind} is not available yet: use local-onnx or openai-compatible"
@@ -164,6 +207,51 @@ def check_provider(provider: Provider, policy: ProviderPolicy) -> Provider:
     if provider.kind is ProviderKind.LOCAL_ONNX:
         return _packaged(provider, policy)
     return _remote(provider, policy)
+
+
+def _answering(provider: Provider, policy: ProviderPolicy) -> Provider:
+    if provider.kind is not ProviderKind.OPENAI_COMPATIBLE:
+        raise NotBuiltYet(f"an answer provider of kind {provider.kind} is not available yet: use openai-compatible")
+    if provider.dimension:
+        raise Refused("dimension is for embedding providers: leave it out")
+    if provider.max_output_tokens > MAX_OUTPUT_TOKENS:
+        raise Refused(f"max_output_tokens {provider.max_output_tokens} is too large: at most {MAX_OUTPUT_TOKENS:,}")
+    if provider.max_concurrency > MAX_CONCURRENCY:
+        raise Refused(f"max_concurrency {provider.max_concurrency} is too large: at most {MAX_CONCURRENCY}")
+    _check_limits(provider)
+    _check_headers(provider.headers, policy)
+    _check_remote(provider, policy)
+    return provider
+
+
+def _check_headers(headers: tuple[tuple[str, str], ...], policy: ProviderPolicy) -> None:
+    if len(headers) > MAX_HEADERS:
+        raise Refused(f"{len(headers)} headers were given: at most {MAX_HEADERS}")
+    for name, value in headers:
+        if not _HEADER.fullmatch(name):
+            raise Refused("a header's name isn't usable: 1 to 64 letters, digits and hyphens")
+        if name.lower() in _OUR_HEADERS:
+            raise Refused(
+                f"header {name} is set by the server: leave it out, and give a secret by the credential setting"
+            )
+        if len(value) > MAX_HEADER_CHARS or not (value.isascii() and value.isprintable() and value):
+            raise Refused(
+                f"the value of header {name} isn't usable: 1 to {MAX_HEADER_CHARS} printable ASCII characters"
+            )
+        if value.startswith(("env:", "file:")):
+            _check_credential(value, policy)
+
+
+def _check_credential(credential: str, policy: ProviderPolicy) -> None:
+    if not _CREDENTIAL.fullmatch(credential):
+        # The value isn't quoted back: it may be a credential that was pasted by mistake.
+        raise Refused(
+            'credential must name where the credential is read from: "env:NAME" or "file:name"; '
+            "credentials themselves are never stored"
+        )
+    problem = policy.check_credential(credential)
+    if problem:
+        raise Refused(problem)
 
 
 def _check_limits(provider: Provider) -> None:
@@ -192,29 +280,26 @@ def _packaged(provider: Provider, policy: ProviderPolicy) -> Provider:
 
 
 def _remote(provider: Provider, policy: ProviderPolicy) -> Provider:
-    if not provider.model:
-        raise Refused("model is empty: an openai-compatible provider needs the name of its model")
+    _check_remote(provider, policy)
     if not 1 <= provider.dimension <= MAX_DIMENSION:
         raise Refused(
             f"dimension {provider.dimension} isn't usable: an openai-compatible provider needs the length of its "
             f"vectors, 1 to {MAX_DIMENSION}"
         )
-    if provider.credential and not _CREDENTIAL.fullmatch(provider.credential):
-        # The value isn't quoted back: it may be a credential that was pasted by mistake.
-        raise Refused(
-            'credential must name where the credential is read from: "env:NAME" or "file:name"; '
-            "credentials themselves are never stored"
-        )
-    if provider.credential:
-        problem = policy.check_credential(provider.credential)
-        if problem:
-            raise Refused(problem)
-    check_url("base_url", provider.base_url, policy)
     return provider
 
 
+def _check_remote(provider: Provider, policy: ProviderPolicy) -> None:
+    if not provider.model:
+        raise Refused("model is empty: an openai-compatible provider needs the name of its model")
+    if provider.credential:
+        _check_credential(provider.credential, policy)
+    check_url("base_url", provider.base_url, policy)
+
+
 def _check_same_space(held: Provider, wanted: Provider) -> None:
-    for field in ("kind", "model", "dimension"):
+    answers = held.role is ProviderRole.ANSWER
+    for field in ("kind", "model", "base_url", "enabled") if answers else ("kind", "model", "dimension"):
         before, after = getattr(held, field), getattr(wanted, field)
         if before != after:
             raise NotBuiltYet(

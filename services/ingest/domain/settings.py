@@ -105,6 +105,22 @@ def merge(current: CrateSettings, patch: SettingsPatch) -> CrateSettings:
     return replace(merged, state_rules=checked(merged.state_rules))
 
 
+def reconfigure(current: CrateSettings, patch: SettingsPatch) -> CrateSettings:
+    """Apply a patch to the settings of a crate that exists, see `merge`.
+
+    Raises:
+        Refused: When a value is out of range.
+        NotBuiltYet: When a value is one that a later version serves, or needs the index to be built again.
+    """
+    merged = merge(current, patch)
+    if merged.retrieval_strategy is not current.retrieval_strategy:
+        raise NotBuiltYet(
+            f"changing retrieval_strategy from {current.retrieval_strategy} to {merged.retrieval_strategy} needs the "
+            "index to be built again, which is not available yet: create another crate with that strategy"
+        )
+    return merged
+
+
 def _check(settings: CrateSettings) -> None:
     if not MIN_SOURCES <= settings.source_limit <= MAX_SOURCES:
         raise Refused(
@@ -114,8 +130,6 @@ def _check(settings: CrateSettings) -> None:
         raise NotBuiltYet(f"profile {settings.profile} is not available yet: use {' or '.join(PROFILES)}")
     if settings.profile not in PROFILES:
         raise Refused(f"profile {settings.profile[:40]!r} doesn't exist: use {' or '.join(PROFILES)}")
-    if settings.retrieval_strategy is RetrievalStrategy.PROPOSITION:
-        raise NotBuiltYet("retrieval_strategy proposition is not available yet: use standard")
 
 
 def crate_id(value: str) -> str:

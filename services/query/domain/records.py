@@ -190,7 +190,8 @@ def _yaml_entries(text: str) -> Iterator[Record]:
             last = lines[after - 1]
             if last.end - line.start <= _ENTRY_LIMIT_CHARS:
                 pairs = tuple((entry.key, entry.value) for entry in lines[at:after] if entry.key or entry.value)
-                yield Record(line.start, last.end, pairs, enclosing)
+                if pairs:
+                    yield Record(line.start, last.end, pairs, enclosing)
                 at = after
                 continue
         if line.value:

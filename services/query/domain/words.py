@@ -99,7 +99,7 @@ def terms(text: str) -> frozenset[str]:
     for match in _WORD.finditer(text):
         piece = match.group()
         if match["pairs"] and len(piece) > 1:
-            found.update(map("".join, pairwise(piece)))
+            found.update(stem("".join(pair)) for pair in pairwise(piece))
         else:
             found.add(stem(piece))
     return frozenset(found)
@@ -159,11 +159,11 @@ def _walk(text: str) -> Iterator[Word]:
 
 def _pairs(run: str, offset: int) -> Iterator[Word]:
     if len(run) == 1:
-        yield Word(run, run, offset, offset + 1, bool(_HIRAGANA.match(run)))
+        yield Word(run, stem(run), offset, offset + 1, bool(_HIRAGANA.match(run)))
         return
     for at in range(len(run) - 1):
         pair = run[at : at + 2]
-        yield Word(pair, pair, offset + at, offset + at + 2, bool(_HIRAGANA.search(pair)))
+        yield Word(pair, stem(pair), offset + at, offset + at + 2, bool(_HIRAGANA.search(pair)))
 
 
 @lru_cache(maxsize=4)

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from services.embedder.adapters.model_openai import OpenAiModel
-from services.embedder.adapters.transport_httpx import GuardedTransport
 from services.embedder.domain.models import Provider, ProviderKind, Purpose
 from services.embedder.domain.vectors import unit_rows
 from services.embedder.scheduler import BatchScheduler
 from services.kernel.credentials import Credentials
 from services.kernel.errors import Failure, Rejected, Unavailable
+from services.kernel.transport import GuardedTransport
 from tests.integration.embedder.provider_double import (
     DIMENSION,
     Answer,

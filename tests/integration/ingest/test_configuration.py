@@ -117,11 +117,6 @@ async def test_concurrent_changes_of_different_settings_are_all_kept(client: Cli
         (cfg.CrateSettings(retrieval_mode=77), grpc.StatusCode.INVALID_ARGUMENT, "retrieval_mode 77 is unknown"),  # type: ignore[arg-type]
         (cfg.CrateSettings(profile="v4.1"), grpc.StatusCode.UNIMPLEMENTED, "profile v4.1 is not available yet"),
         (
-            cfg.CrateSettings(retrieval_strategy=cfg.RETRIEVAL_STRATEGY_PROPOSITION),
-            grpc.StatusCode.UNIMPLEMENTED,
-            "retrieval_strategy proposition is not available yet",
-        ),
-        (
             cfg.CrateSettings(state_rules=cfg.StateRules(status_words={"sunset": "gone"})),
             grpc.StatusCode.INVALID_ARGUMENT,
             "status word 'sunset' can't stand for 'gone'",

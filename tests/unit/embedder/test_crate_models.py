@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.embedder.domain.models import Generation, Provider, ProviderKind, embeddings_url, mismatch
+from services.embedder.domain.models import Generation, Provider, ProviderKind, mismatch
 
 GENERATION = Generation(1, "model-a", 3, "standard", "f")
 
@@ -20,20 +20,6 @@ def test_another_model_or_length_is_named(model_id: str, dimension: int) -> None
         "generation 1 is built on model-a with 3 dimensions, "
         f"but the embedding model is now {model_id} with {dimension}"
     )
-
-
-@pytest.mark.parametrize(
-    ("base_url", "url"),
-    [
-        ("https://api.example.com/v1", "https://api.example.com/v1/embeddings"),
-        ("https://api.example.com/v1/", "https://api.example.com/v1/embeddings"),
-        ("https://api.example.com", "https://api.example.com/v1/embeddings"),
-        ("https://example.com/ai/v2", "https://example.com/ai/v2/embeddings"),
-        ("https://example.com/video", "https://example.com/video/v1/embeddings"),
-    ],
-)
-def test_address_of_the_call(base_url: str, url: str) -> None:
-    assert embeddings_url(base_url) == url
 
 
 def test_fingerprint_covers_what_changes_the_numbers() -> None:

@@ -13,6 +13,7 @@ from services.ingest.domain.settings import (
     crate_id,
     job_id,
     merge,
+    reconfigure,
 )
 
 
@@ -57,16 +58,18 @@ def test_source_limit_ends_are_allowed(limit: int) -> None:
     assert merge(CrateSettings(), SettingsPatch(source_limit=limit)).source_limit == limit
 
 
-@pytest.mark.parametrize(
-    ("patch", "what"),
-    [
-        (SettingsPatch(retrieval_strategy=RetrievalStrategy.PROPOSITION), "retrieval_strategy proposition"),
-        (SettingsPatch(profile="v4.1"), "profile v4.1"),
-    ],
-)
-def test_what_a_later_version_serves_is_refused_and_not_ignored(patch: SettingsPatch, what: str) -> None:
-    with pytest.raises(NotBuiltYet, match=f"{what} is not available yet: "):
-        merge(CrateSettings(), patch)
+def test_what_a_later_version_serves_is_refused_and_not_ignored() -> None:
+    with pytest.raises(NotBuiltYet, match=r"profile v4\.1 is not available yet: "):
+        merge(CrateSettings(), SettingsPatch(profile="v4.1"))
+
+
+def test_a_crate_keeps_the_strategy_that_it_was_created_with() -> None:
+    wanted = SettingsPatch(retrieval_strategy=RetrievalStrategy.PROPOSITION)
+    created = merge(CrateSettings(), wanted)
+    assert created.retrieval_strategy is RetrievalStrategy.PROPOSITION
+    assert reconfigure(created, wanted) == created
+    with pytest.raises(NotBuiltYet, match="changing retrieval_strategy from standard to proposition needs the index"):
+        reconfigure(CrateSettings(), wanted)
 
 
 def test_an_unknown_profile_is_refused() -> None:

@@ -9,6 +9,7 @@ from services.ingest.domain.providers import (
     ProviderKind,
     ProviderPolicy,
     ProviderRole,
+    check_propositions,
     check_provider,
     check_providers,
     check_url,
@@ -40,6 +41,16 @@ REMOTE = Provider(
     credential="env:EMBED_KEY",
     dimension=1_024,
 )
+ANSWERS = Provider(
+    role=ProviderRole.ANSWER,
+    kind=ProviderKind.OPENAI_COMPATIBLE,
+    base_url="https://models.example.org/v1",
+    model="writer-1",
+    credential="env:ANSWER_KEY",
+    headers=(("x-key", "env:TEAM_KEY"), ("x-team", "a")),
+    max_output_tokens=4_096,
+    max_concurrency=2,
+)
 ONNX = Provider(role=ProviderRole.EMBEDDING, kind=ProviderKind.LOCAL_ONNX)
 
 
@@ -58,10 +69,62 @@ def test_two_providers_of_a_role_are_refused() -> None:
         check_providers((REMOTE, ONNX), STRICT)
 
 
-@pytest.mark.parametrize("role", [ProviderRole.ANSWER, ProviderRole.RERANK])
-def test_other_roles_come_later(role: ProviderRole) -> None:
-    with pytest.raises(NotBuiltYet, match=f"role {role} is not available yet"):
-        check_provider(replace(REMOTE, role=role), STRICT)
+def test_reranking_comes_later() -> None:
+    with pytest.raises(NotBuiltYet, match="role rerank is not available yet"):
+        check_provider(replace(REMOTE, role=ProviderRole.RERANK), STRICT)
+
+
+def test_an_answer_provider_is_kept_beside_the_packaged_model() -> None:
+    assert check_providers((ANSWERS,), STRICT) == (*default_providers(STRICT), ANSWERS)
+    assert check_providers((ANSWERS, REMOTE), STRICT) == (ANSWERS, REMOTE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"kind": ProviderKind.LOCAL_ONNX}, "answer provider of kind local-onnx is not available yet"),
+        ({"model": ""}, "model is empty"),
+        ({"base_url": "http://10.0.0.1"}, "private or reserved network"),
+        ({"dimension": 3}, "dimension is for embedding providers"),
+        ({"max_output_tokens": 131_073}, "max_output_tokens 131073 is too large"),
+        ({"max_concurrency": 65}, "max_concurrency 65 is too large"),
+        ({"timeout_s": 601}, "timeout_s 601 is too long"),
+        ({"credential": "sk-secret"}, "credential must name where"),
+        ({"credential": "file:/etc/passwd"}, "/etc/passwd is not allowed"),
+        ({"headers": (("Authorization", "Bearer sk"),)}, "header Authorization is set by the server"),
+        ({"headers": (("X Team", "a"),)}, "a header's name isn't usable"),
+        ({"headers": (("X-Team", "a\nb"),)}, "the value of header X-Team isn't usable"),
+        ({"headers": (("X-Key", "file:/etc/passwd"),)}, "/etc/passwd is not allowed"),
+        ({"headers": tuple((f"x-{n}", "v") for n in range(21))}, "21 headers were given"),
+    ],
+)
+def test_answer_providers_that_can_t_be_used_are_refused(changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(Refused, match=problem) as caught:
+        check_provider(replace(ANSWERS, **changes), STRICT)  # type: ignore[arg-type]  # fields of mixed types
+    assert "sk" not in str(caught.value)
+
+
+@pytest.mark.parametrize("changes", [{"headers": (("x", "y"),)}, {"max_output_tokens": 1}, {"max_concurrency": 1}])
+def test_what_is_for_answers_is_refused_elsewhere(changes: dict[str, object]) -> None:
+    with pytest.raises(Refused, match="are for answer providers"):
+        check_provider(replace(REMOTE, **changes), STRICT)  # type: ignore[arg-type]  # fields of mixed types
+
+
+def test_propositions_need_an_enabled_answer_provider() -> None:
+    check_propositions((REMOTE, ANSWERS))
+    for missing in ((REMOTE,), (REMOTE, replace(ANSWERS, enabled=False))):
+        with pytest.raises(Refused, match="needs an enabled answer provider"):
+            check_propositions(missing)
+
+
+@pytest.mark.parametrize("changes", [{"model": "other"}, {"base_url": "https://other.example.org"}, {"enabled": False}])
+def test_who_wrote_the_propositions_of_a_crate_stays(changes: dict[str, object]) -> None:
+    wanted = replace(ANSWERS, **changes)  # type: ignore[arg-type]  # fields of mixed types
+    with pytest.raises(NotBuiltYet, match="changing the answer provider's"):
+        put_provider((REMOTE, ANSWERS), wanted, STRICT, propositions=True)
+    assert put_provider((REMOTE, ANSWERS), wanted, STRICT, propositions=False) == (REMOTE, wanted)
+    patient = replace(ANSWERS, timeout_s=90, headers=(("x-team", "b"),), credential="")
+    assert put_provider((REMOTE, ANSWERS), patient, STRICT, propositions=True) == (REMOTE, patient)
 
 
 @pytest.mark.parametrize("kind", [ProviderKind.TRITON, ProviderKind.COHERE_COMPATIBLE])
@@ -136,7 +199,7 @@ def test_address_credential_timeout_and_limit_may_change() -> None:
         timeout_s=5,
         max_input_chars=500,
     )
-    assert put_provider((REMOTE,), moved, STRICT) == (moved,)
+    assert put_provider((REMOTE,), moved, STRICT, propositions=False) == (moved,)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +212,13 @@ def test_address_credential_timeout_and_limit_may_change() -> None:
 )
 def test_another_vector_space_needs_a_rebuild(wanted: Provider, field: str) -> None:
     with pytest.raises(NotBuiltYet, match=f"changing the embedding provider's {field} needs the index to be built"):
-        put_provider((REMOTE,), wanted, STRICT)
+        put_provider((REMOTE,), wanted, STRICT, propositions=False)
 
 
 def test_a_role_that_has_no_provider_gets_one() -> None:
     other = replace(REMOTE, role=ProviderRole.RERANK)
-    assert put_provider((), REMOTE, STRICT) == (REMOTE,)
-    assert put_provider((other,), REMOTE, STRICT) == (other, REMOTE)
+    assert put_provider((), REMOTE, STRICT, propositions=False) == (REMOTE,)
+    assert put_provider((other,), REMOTE, STRICT, propositions=False) == (other, REMOTE)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ TEXTS = [
     "Café Zoë keeps saffron, naïve as it is",
     "zorblat-77 and the user's state-of-the-art relay",
     "保存期間は何年ですか",
+    "⼀人と⼆ ⼀",
 ]
 
 

@@ -74,8 +74,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             return
         if not allowed:
             raise Rejected(
-                f"embedding provider {host} is at {address}, which is in {place}: "
-                f"the operator must set {setting} to allow that"
+                f"provider {host} is at {address}, which is in {place}: the operator must set {setting} to allow that"
             )
 
 

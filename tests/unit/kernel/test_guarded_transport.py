@@ -8,8 +8,8 @@ import socket
 import httpx
 import pytest
 
-from services.embedder.adapters.transport_httpx import GuardedTransport
 from services.kernel.errors import Rejected
+from services.kernel.transport import GuardedTransport
 
 
 class Recorder(httpx.AsyncBaseTransport):

@@ -1,0 +1,1 @@
+"""Domain of proposition: prompts, reading of answers, grading, evaluations."""
