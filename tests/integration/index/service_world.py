@@ -192,30 +192,12 @@ class World:
             form=form,
         )
         if evaluations is not None:
-            told = proposition_pb.EvaluationSet(evaluations=evaluations).SerializeToString()
-            pack = await self.packs.write(
-                f"{crate}/{document_id(number)}/{revision}/propositions", {"evaluations": told}
-            )
-            message.evaluations.id, message.evaluations.size_bytes = pack.id, pack.size_bytes
-            accepted = sum(each.accepted for one in evaluations for each in one.propositions)
-            message.chunk_count, message.record_count = len(texts), len(texts) + accepted
+            await self._evaluated(message, f"{crate}/{document_id(number)}/{revision}", len(texts), evaluations)
         if texts:
             prefix = f"{crate}/{document_id(number)}/{revision}"
-            chunk_set = chunker_pb.ChunkSet(
-                chunks=[
-                    chunker_pb.Chunk(ordinal=ordinal, text=text, heading_path=["Part"])
-                    for ordinal, text in enumerate(texts)
-                ],
-                title=title,
-                source_id=f"doc-{number}.txt",
-                source_domain=source_domain,
-                media_type="text/plain",
-                charset="utf-8",
-                headings=["Part"],
-            )
             rows = np.asarray([axis(number)] * message.record_count if vectors is None else vectors, dtype="<f4")
             header = embedder_pb.VectorSet(model_id=model, dimension=rows.shape[1], count=len(rows))
-            written = {"chunks": chunk_set.SerializeToString()}
+            written = {"chunks": _chunk_set(number, texts, title, source_domain)}
             floats = {"vectors": header.SerializeToString(), "float32": rows.tobytes()}
             chunks = await self.packs.write(f"{prefix}/chunks", written if chunks_parts is None else chunks_parts)
             stored = await self.packs.write(f"{prefix}/vectors", floats if vectors_parts is None else vectors_parts)
@@ -223,6 +205,19 @@ class World:
             message.vectors.id, message.vectors.size_bytes = stored.id, stored.size_bytes
             message.model_id, message.dimension = model, rows.shape[1]
         return await self._append(self._embedder, crate, document_id(number), message)
+
+    async def _evaluated(
+        self,
+        message: embedder_pb.RecordsEmbedded,
+        prefix: str,
+        chunks: int,
+        evaluations: Sequence[proposition_pb.Evaluation],
+    ) -> None:
+        told = proposition_pb.EvaluationSet(evaluations=evaluations).SerializeToString()
+        pack = await self.packs.write(f"{prefix}/propositions", {"evaluations": told})
+        message.evaluations.id, message.evaluations.size_bytes = pack.id, pack.size_bytes
+        accepted = sum(each.accepted for one in evaluations for each in one.propositions)
+        message.chunk_count, message.record_count = chunks, chunks + accepted
 
     async def put(self, number: int, texts: Sequence[str], revision: int = 1, *, crate: str = "main") -> int:
         """Ingest and embed in one go."""
@@ -317,6 +312,19 @@ class World:
         finally:
             await subscription.unsubscribe()
         return found
+
+
+def _chunk_set(number: int, texts: Sequence[str], title: str, source_domain: str) -> bytes:
+    chunks = [chunker_pb.Chunk(ordinal=ordinal, text=text, heading_path=["Part"]) for ordinal, text in enumerate(texts)]
+    return chunker_pb.ChunkSet(
+        chunks=chunks,
+        title=title,
+        source_id=f"doc-{number}.txt",
+        source_domain=source_domain,
+        media_type="text/plain",
+        charset="utf-8",
+        headings=["Part"],
+    ).SerializeToString()
 
 
 def _keys(hits: Sequence[pb.Hit]) -> list[tuple[int, int, int]]:
