@@ -13,12 +13,13 @@ from affidavit.index.v1 import index_events_pb2 as index_pb
 from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
 from affidavit.ingest.v1 import settings_pb2 as settings_pb
 from affidavit.proposition.v1 import proposition_events_pb2 as proposition_pb
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from services.embedder.domain import vectors as layout
 from services.embedder.domain.models import DEFAULT_TIMEOUT_S, Generation, Provider, ProviderKind, Purpose
 from services.embedder.domain.reuse import PackAt, VectorSet
 from services.embedder.domain.texts import ChunkText
+from services.kernel.packs import read_part
 
 HEADER_PART = "vectors"
 FLOATS_PART = "float32"
@@ -159,7 +160,7 @@ def chunk_texts(parts: Mapping[str, bytes]) -> tuple[str, tuple[ChunkText, ...]]
         ValueError: When the part is missing or unreadable, or the ordinals have a gap.
     """
     message = chunker_pb.ChunkSet()
-    _parse(message, parts, CHUNKS_PART)
+    read_part(message, parts, CHUNKS_PART)
     if [chunk.ordinal for chunk in message.chunks] != list(range(len(message.chunks))):
         raise ValueError("the chunks are not numbered 0, 1, 2 ...")
     return message.title, tuple(ChunkText(chunk.text, tuple(chunk.heading_path)) for chunk in message.chunks)
@@ -178,7 +179,7 @@ def accepted_texts(parts: Mapping[str, bytes]) -> tuple[str, ...]:
         ValueError: When the part is missing or unreadable.
     """
     message = proposition_pb.EvaluationSet()
-    _parse(message, parts, EVALUATIONS_PART)
+    read_part(message, parts, EVALUATIONS_PART)
     return tuple(
         proposition.text
         for evaluation in message.evaluations
@@ -214,7 +215,7 @@ def vector_set(parts: Mapping[str, bytes], *, dimension: int) -> VectorSet:
         ValueError: When a part is missing or doesn't agree with the other.
     """
     header = events_pb.VectorSet()
-    _parse(header, parts, HEADER_PART)
+    read_part(header, parts, HEADER_PART)
     keys = tuple(header.text_keys)
     if len(keys) != header.count or any(len(key) != _KEY_BYTES for key in keys):
         raise ValueError(f"{header.count} vectors have {len(keys)} text keys, or keys that aren't {_KEY_BYTES} bytes")
@@ -336,15 +337,6 @@ def model(*, model_id: str, dimension: int, max_tokens: int, fingerprint: str, r
 def list_models_response(models: Sequence[service_pb.Model]) -> service_pb.ListModelsResponse:
     """Build the reply of ListModels."""
     return service_pb.ListModelsResponse(models=models)
-
-
-def _parse(message: Message, parts: Mapping[str, bytes], name: str) -> None:
-    if name not in parts:
-        raise ValueError(f"part {name!r} is missing")
-    try:
-        message.ParseFromString(parts[name])
-    except DecodeError as error:
-        raise ValueError(f"part {name!r} can't be read") from error
 
 
 def _at(revision: int, ref: envelope_pb2.PackRef) -> PackAt:

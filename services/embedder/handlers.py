@@ -19,12 +19,12 @@ from services.embedder.models import BoundModel, CrateModels
 from services.embedder.ports import EmbeddingModel, VectorCache
 from services.embedder.scheduler import BatchScheduler
 from services.kernel.bus import Bus
-from services.kernel.envelope import Event, Poison
+from services.kernel.envelope import Event
 from services.kernel.erasures import erased_since
-from services.kernel.errors import Conflict, Corrupt, Failure, NotFound
+from services.kernel.errors import Corrupt, Failure, NotFound
+from services.kernel.owned_packs import append_owner, behind_failures
 from services.kernel.packs import PackStore
 from services.kernel.progress import Progress, telling
-from services.topology import KNOWLEDGE
 
 EVENTS = ("DocumentChunked", "PropositionsEvaluated", "DocumentErased")
 VECTORS = "vectors"
@@ -151,25 +151,15 @@ class DocumentEmbedder:
         return True
 
     async def _append(self, event: Event, embedded: Embedded, key: str, *, expected: int) -> None:
-        """Append the fact; where another one stands in its place, our pack goes again."""
-        message = codec.records_embedded(embedded)
-        standing: Event | Poison | None
-        try:
-            appended = await self._bus.append(
-                crate=event.crate, aggregate=event.aggregate, message=message, key=key, expected=expected
-            )
-        except Conflict:
-            standing = await self._bus.last_named(
-                crate=event.crate, service="embedder", aggregate=event.aggregate, name="RecordsEmbedded"
-            )
-            if standing is None or standing.message != message:
-                await self._remove(event.crate, embedded)
-                raise
-        else:
-            standing = await self._bus.at(KNOWLEDGE, appended.position) if appended.duplicate else None
-            # The same message is our own, confirmed late.
-            if isinstance(standing, Event) and standing.message != message:
-                await self._remove(event.crate, embedded)
+        await append_owner(
+            self._bus,
+            crate=event.crate,
+            aggregate=event.aggregate,
+            message=codec.records_embedded(embedded),
+            key=key,
+            expected=expected,
+            remove=lambda: self._remove(event.crate, embedded),
+        )
 
     async def _remove(self, crate_id: str, embedded: Embedded) -> None:
         at = embedded.vectors
@@ -188,10 +178,7 @@ class DocumentEmbedder:
 
     async def _history(self, last: Event | None) -> tuple[PackAt | None, tuple[PackAt, ...]]:
         """Where older vectors of the document lie, given the last event of its aggregate, which may be a failure."""
-        if last is not None and last.name == "TaskFailed":
-            last = await self._bus.last_named(
-                crate=last.crate, service="embedder", aggregate=last.aggregate, name="RecordsEmbedded"
-            )
+        last = await behind_failures(self._bus, last, "RecordsEmbedded")
         return codec.history(last.message) if last else (None, ())
 
     async def _vectors(self, crate_id: str, bare: Embedded, chunks: PackAt, bound: BoundModel) -> Embedded:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from blake3 import blake3
+from google.protobuf.message import DecodeError, Message
 
 from services.kernel.blobs import BlobStore
 from services.kernel.errors import Corrupt
@@ -78,6 +79,25 @@ def parse(pack: bytes) -> dict[str, bytes]:
     if at != len(pack):
         raise ValueError("lengths don't add up")
     return parts
+
+
+def read_part(message: Message, parts: Mapping[str, bytes], name: str) -> None:
+    """Read a part that holds one protobuf message.
+
+    Args:
+        message: Filled in.
+        parts: Bodies by name.
+        name: Of the part.
+
+    Raises:
+        ValueError: When the part is missing or unreadable.
+    """
+    if name not in parts:
+        raise ValueError(f"part {name!r} is missing")
+    try:
+        message.ParseFromString(parts[name])
+    except DecodeError as error:
+        raise ValueError(f"part {name!r} can't be read") from error
 
 
 def pack_id(pack: bytes) -> bytes:

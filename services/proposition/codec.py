@@ -13,8 +13,9 @@ from affidavit.ingest.v1 import ingest_events_pb2 as ingest_pb
 from affidavit.ingest.v1 import settings_pb2
 from affidavit.proposition.v1 import proposition_events_pb2 as pb
 from affidavit.proposition.v1 import proposition_service_pb2 as service_pb
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
+from services.kernel.packs import read_part
 from services.proposition.domain.evaluation import Evaluation, PackAt, Policy, Problem, Source, Status
 from services.proposition.domain.grading import HIGHEST, LOWEST, Scores, Statement
 from services.proposition.domain.providers import (
@@ -195,7 +196,7 @@ def sources(parts: Mapping[str, bytes], count: int) -> tuple[Source, ...]:
         ValueError: When the part is missing or unreadable, or the chunks don't add up.
     """
     message = chunker_pb.ChunkSet()
-    _parse(message, parts, CHUNKS_PART)
+    read_part(message, parts, CHUNKS_PART)
     if [chunk.ordinal for chunk in message.chunks] != list(range(len(message.chunks))):
         raise ValueError("the chunks are not numbered 0, 1, 2 ...")
     if len(message.chunks) != count:
@@ -219,7 +220,7 @@ def evaluations(parts: Mapping[str, bytes]) -> tuple[Evaluation, ...]:
         ValueError: When the part is missing or unreadable, or holds what no evaluation can be.
     """
     message = pb.EvaluationSet()
-    _parse(message, parts, EVALUATIONS_PART)
+    read_part(message, parts, EVALUATIONS_PART)
     return tuple(_evaluation(value) for value in message.evaluations)
 
 
@@ -242,15 +243,6 @@ def propositions_evaluated(value: Evaluated) -> pb.PropositionsEvaluated:
         chunk_count=chunked.chunk_count,
         form=envelope_pb2.Form.ValueType(chunked.form),
     )
-
-
-def evaluates(message: Message, chunked: Chunked, generation_number: int) -> bool:
-    """Whether an event says that these very chunks are evaluated for a generation."""
-    return isinstance(message, pb.PropositionsEvaluated) and (
-        message.revision,
-        message.settings_digest,
-        message.generation,
-    ) == (chunked.revision, chunked.settings_digest, generation_number)
 
 
 def pack_of(message: Message) -> PackAt | None:
@@ -342,15 +334,6 @@ def _statement(message: pb.EvaluatedProposition) -> Statement:
     if not all(LOWEST <= score <= HIGHEST for score in scores):
         raise ValueError(f"proposition {message.ordinal} has scores that aren't {LOWEST} to {HIGHEST}")
     return Statement(message.ordinal, message.text, Scores(*scores))
-
-
-def _parse(message: Message, parts: Mapping[str, bytes], name: str) -> None:
-    if name not in parts:
-        raise ValueError(f"part {name!r} is missing")
-    try:
-        message.ParseFromString(parts[name])
-    except DecodeError as error:
-        raise ValueError(f"part {name!r} can't be read") from error
 
 
 def _at(revision: int, ref: envelope_pb2.PackRef) -> PackAt:

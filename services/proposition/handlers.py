@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from services.kernel.bus import Bus
-from services.kernel.envelope import Event, Poison
+from services.kernel.envelope import Event
 from services.kernel.erasures import erased_since
-from services.kernel.errors import Conflict, Corrupt, Failure, NotFound, Rejected, Unavailable
+from services.kernel.errors import Corrupt, Failure, NotFound, Rejected, Unavailable
+from services.kernel.owned_packs import append_owner, behind_failures
 from services.kernel.progress import Progress, telling
 from services.proposition import codec, metrics
 from services.proposition.bindings import CrateBindings
@@ -21,7 +22,6 @@ from services.proposition.domain.evaluation import Evaluation, Failed, PackAt, R
 from services.proposition.domain.providers import Generation
 from services.proposition.evaluator import ChunkEvaluator
 from services.proposition.ports import Evaluations
-from services.topology import KNOWLEDGE
 
 EVENTS = ("DocumentChunked", "DocumentErased")
 _SERVICE = "proposition"
@@ -91,8 +91,6 @@ class Evaluating:
 
     async def _evaluate(self, event: Event, chunked: Chunked, generation: Generation) -> bool:
         """Evaluate a revision; False when its document was erased meanwhile."""
-        if event.repeated and await self._stands(event, chunked, generation):
-            return True
         key = ":".join(
             (
                 chunked.document_id,
@@ -102,6 +100,10 @@ class Evaluating:
                 chunked.settings_digest,
             )
         )
+        if event.repeated and await self._bus.stands(
+            crate=event.crate, aggregate=event.aggregate, name=_EVALUATED, key=key
+        ):
+            return True
         last = await self._bus.last(crate=event.crate, service=_SERVICE, aggregate=event.aggregate)
         if last is not None and last.key == key:
             return True
@@ -115,25 +117,15 @@ class Evaluating:
         return True
 
     async def _append(self, event: Event, evaluated: Evaluated, key: str, *, expected: int) -> None:
-        """Append the fact; where another one stands in its place, our pack goes again."""
-        message = codec.propositions_evaluated(evaluated)
-        standing: Event | Poison | None
-        try:
-            appended = await self._bus.append(
-                crate=event.crate, aggregate=event.aggregate, message=message, key=key, expected=expected
-            )
-        except Conflict:
-            standing = await self._bus.last_named(
-                crate=event.crate, service=_SERVICE, aggregate=event.aggregate, name=_EVALUATED
-            )
-            if standing is None or standing.message != message:
-                await self._remove(event.crate, evaluated)
-                raise
-        else:
-            standing = await self._bus.at(KNOWLEDGE, appended.position) if appended.duplicate else None
-            # The same message is our own, confirmed late.
-            if isinstance(standing, Event) and standing.message != message:
-                await self._remove(event.crate, evaluated)
+        await append_owner(
+            self._bus,
+            crate=event.crate,
+            aggregate=event.aggregate,
+            message=codec.propositions_evaluated(evaluated),
+            key=key,
+            expected=expected,
+            remove=lambda: self._remove(event.crate, evaluated),
+        )
 
     async def _remove(self, crate_id: str, evaluated: Evaluated) -> None:
         at = evaluated.pack
@@ -141,19 +133,9 @@ class Evaluating:
             revision = Revision(crate_id, evaluated.chunked.document_id, at.revision)
             await self._evaluations.remove(revision, at.pack_id)
 
-    async def _stands(self, event: Event, chunked: Chunked, generation: Generation) -> bool:
-        facts = self._bus.facts(crate=event.crate, service=_SERVICE, aggregate=event.aggregate, name=_EVALUATED)
-        async for fact in facts:
-            if codec.evaluates(fact.message, chunked, generation.number):
-                return True
-        return False
-
     async def _previous(self, last: Event | None) -> PackAt | None:
         """Where the newest evaluations of the document lie, given the last event of its aggregate: maybe a failure."""
-        if last is not None and last.name == "TaskFailed":
-            last = await self._bus.last_named(
-                crate=last.crate, service=_SERVICE, aggregate=last.aggregate, name=_EVALUATED
-            )
+        last = await behind_failures(self._bus, last, _EVALUATED)
         return codec.pack_of(last.message) if last else None
 
     async def _chunks(self, event: Event, bare: Evaluated, chunks: PackAt, previous: PackAt | None) -> Evaluated:

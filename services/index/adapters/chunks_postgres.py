@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from services.index.adapters.columns_postgres import description
 from services.index.adapters.schema_postgres import PROJECTION, SELECT_GENERATIONS, force, generation, record_counts
 from services.index.domain.content import (
     ChunkKey,
-    Description,
     Fetched,
     RecordCounts,
     RevisionPage,
@@ -137,14 +137,7 @@ def _stored(row: Any) -> StoredChunk:
             statement=row["statement"],
         ),
         encoded=row["chunk"],
-        description=Description(
-            title=row["title"],
-            source_id=row["source_id"],
-            source_domain=row["source_domain"],
-            media_type=row["media_type"],
-            charset=row["charset"],
-            uri=row["uri"],
-        ),
+        description=description(row),
         form=Form(row["form"]),
         force=force(row),
         effective_at=row["effective_at"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from services.index.adapters.schema_postgres import force as read_force
@@ -129,14 +130,18 @@ def shown(row: Any) -> ShownRevision:
             evaluations_pack=row["evaluations_pack"],
             statement_count=row["statement_count"],
         ),
-        description=Description(
-            title=row["title"],
-            source_id=row["source_id"],
-            source_domain=row["source_domain"],
-            media_type=row["media_type"],
-            charset=row["charset"],
-            uri=row["uri"],
-            headings=tuple(row["headings"] or ()),
-        ),
+        description=replace(description(row), headings=tuple(row["headings"] or ())),
         force=read_force(row),
+    )
+
+
+def description(row: Any) -> Description:
+    """Read what is told about a stored revision's original, but for its headings."""
+    return Description(
+        title=row["title"],
+        source_id=row["source_id"],
+        source_domain=row["source_domain"],
+        media_type=row["media_type"],
+        charset=row["charset"],
+        uri=row["uri"],
     )
